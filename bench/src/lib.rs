@@ -1,0 +1,15 @@
+//! The harness that every benchmark shares.
+//!
+//! A benchmark is a program under `src/bin/`. It measures one thing of ours next to a floor or a peer in the
+//! same run, because numbers from two runs or two machines cannot be compared, and prints one
+//! [`Measurement`] a line as JSON on standard output; everything meant for people goes to standard error.
+//! `cargo xtask bench` builds the programs, runs them and reads those lines.
+//!
+//! This crate never ships, and never decides what a bar is: each benchmark states its own.
+//!
+//! Reading order: [`Measurement`], then [`memory`].
+
+pub mod measurement;
+pub mod memory;
+
+pub use measurement::{Bar, Beside, Measurement};

@@ -1,0 +1,171 @@
+//! `cargo xtask test`: everything that can be tested on this machine, part by part.
+
+use anyhow::Result;
+
+use crate::generate;
+use crate::lint;
+use crate::report::{Part, Report};
+use crate::repository::{Package, Repository};
+use crate::suite::{self, Run, Selection, Surroundings};
+use crate::testbed::{BackgroundBuild, SharedWorld};
+use crate::verdict::{Verdict, refusal};
+
+/// Shown at the end of the help.
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask test                         everything
+  cargo xtask test a_lost_link             tests with this in their name, and nothing else
+  cargo xtask test mailboat-object         all tests of one crate
+  cargo xtask test mailboat-cluster::real  its tests on real servers";
+
+/// Run every test there is, or those that are named.
+///
+/// In order: lint; generated files are current; unit and property tests; documentation tests; the real servers
+/// are built (once per machine); tests on real servers, which share one kcp. Ends with a table of
+/// minutes per part and, alone on the last line, 'N passed, N failed'. A failing test is named with its log.
+///
+/// Takes up to 60 minutes on a fresh machine, most of it for building the servers, and up to 20 when they are built.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Also what is slow and rarely broken (so far there is no such part)
+    #[arg(long)]
+    all: bool,
+    /// Run long trials at their full length instead of 30 seconds
+    #[arg(long)]
+    soak: bool,
+    /// Run only tests whose full name (crate::program::module::test) contains one of these
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// Runs the tests.
+pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
+    let run = Run::begin(repository, "test")?;
+    let surroundings = Surroundings { soak: arguments.soak, testbed: None };
+    if arguments.all {
+        run.progress.say("--all: no part is slow and rarely broken yet, so this is the same as without");
+    }
+    if arguments.names.is_empty() {
+        everything(&run, &surroundings)
+    } else {
+        named(&run, &surroundings, &arguments.names)
+    }
+}
+
+fn everything(run: &Run<'_>, surroundings: &Surroundings) -> Result<Verdict> {
+    // The Go programs take longest on a fresh machine, and need nothing of the rest.
+    let servers = BackgroundBuild::begin(&run.progress)?;
+    let mut report = Report::default();
+    report.run("lint", &run.progress, || lint::check(run))?;
+    report.run("generated files", &run.progress, || generated_files(run))?;
+    let mut selected = Vec::new();
+    let built = report.run("build of the tests", &run.progress, || {
+        selected = suite::select(&run.build(&["--workspace"])?, &[])?;
+        Ok(Part::default())
+    })?;
+    let (real, unit): (Vec<Selection>, Vec<Selection>) =
+        selected.into_iter().partition(|selection| selection.program.real);
+    report.run("unit and property tests", &run.progress, || {
+        if built { tests(run, &unit, surroundings) } else { Ok(Part::not_run("the tests were not built")) }
+    })?;
+    report.run("documentation tests", &run.progress, || documentation(run, surroundings))?;
+    let have_servers =
+        report.run("build of the servers", &run.progress, || servers.finish().map(|()| Part::default()))?;
+    report.run("tests on real servers", &run.progress, || {
+        if !built || !have_servers {
+            return Ok(Part::not_run("the tests or the servers were not built"));
+        }
+        on_real_servers(run, &real, surroundings)
+    })?;
+    finish(&report)
+}
+
+fn named(run: &Run<'_>, surroundings: &Surroundings, names: &[String]) -> Result<Verdict> {
+    let mut report = Report::default();
+    run.progress.say("building the tests …");
+    let selected = suite::select(&run.build(&["--workspace"])?, names)?;
+    let missing: Vec<String> =
+        names.iter().filter(|name| !selected.iter().any(|one| one.has(name))).cloned().collect();
+    // Examples in documentation have to be built to be found: only for names that nothing else bears.
+    if !missing.is_empty() {
+        let mut seen = Vec::new();
+        report.run("documentation tests", &run.progress, || {
+            let mut part = Part::default();
+            for package in documented(run.repository) {
+                seen.extend(run.test_documentation(package, &missing, surroundings, &mut part)?);
+            }
+            Ok(part)
+        })?;
+        if let Some(unknown) = missing.iter().find(|name| !seen.iter().any(|test| test.contains(*name))) {
+            return Err(refusal(format!("no test has '{unknown}' in its name, and none was run for it")));
+        }
+    }
+    let (real, unit): (Vec<Selection>, Vec<Selection>) =
+        selected.into_iter().partition(|selection| selection.program.real);
+    if !unit.is_empty() {
+        report.run("unit and property tests", &run.progress, || tests(run, &unit, surroundings))?;
+    }
+    if !real.is_empty() {
+        report.run("tests on real servers", &run.progress, || on_real_servers(run, &real, surroundings))?;
+    }
+    finish(&report)
+}
+
+/// Prints the report. A run in which nothing ran has proven nothing, and fails.
+pub(crate) fn finish(report: &Report) -> Result<Verdict> {
+    if report.totals() == (0, 0) {
+        return Err(refusal("no test was run"));
+    }
+    Ok(report.print())
+}
+
+/// Runs tests on real servers: builds those if need be, starts one kcp for all, and ends it afterwards.
+pub(crate) fn on_real_servers(
+    run: &Run<'_>,
+    selected: &[Selection],
+    surroundings: &Surroundings,
+) -> Result<Part> {
+    if selected.is_empty() {
+        return Ok(Part::not_run("there is no test on real servers"));
+    }
+    BackgroundBuild::begin(&run.progress)?.finish()?;
+    let world = SharedWorld::start(&run.progress)?;
+    let surroundings = Surroundings { testbed: Some(world.folder().to_owned()), ..surroundings.clone() };
+    let part = tests(run, selected, &surroundings);
+    world.end(part.as_ref().is_ok_and(Part::is_well), &run.progress);
+    part
+}
+
+fn tests(run: &Run<'_>, selected: &[Selection], surroundings: &Surroundings) -> Result<Part> {
+    let mut part = Part::default();
+    for selection in selected {
+        run.test(selection, surroundings, &mut part)?;
+    }
+    // A part in which nothing ran has proven nothing, whatever the other parts say.
+    Ok(if part.is_empty() { Part::not_run("no test was run") } else { part })
+}
+
+fn documentation(run: &Run<'_>, surroundings: &Surroundings) -> Result<Part> {
+    let mut part = Part::default();
+    for package in documented(run.repository) {
+        run.test_documentation(package, &[], surroundings, &mut part)?;
+    }
+    Ok(part)
+}
+
+fn documented(repository: &Repository) -> impl Iterator<Item = &Package> {
+    repository.packages.iter().filter(|package| package.targets.iter().any(|target| target.doctest))
+}
+
+fn generated_files(run: &Run<'_>) -> Result<Part> {
+    let mut part = Part::default();
+    let stale = generate::stale(run.repository)?;
+    if stale.is_empty() {
+        part.pass(1);
+    }
+    for finding in stale {
+        part.fail(format!("{finding} (`{}` mends it)", generate::COMMAND), None);
+    }
+    Ok(part)
+}
