@@ -1,0 +1,355 @@
+//! What is known: the objects, and for each place and kind how much was read of it.
+//!
+//! A key is covered by one place: the cluster's own if that follows the kind, otherwise a view. What the
+//! covering place shows is on one *shelf* per (cluster, kind); how far it was read is on one *track* per
+//! (place, kind), with one *feed* per endpoint. An answer is made from both.
+
+mod deletions;
+mod engage;
+mod entry;
+mod intake;
+mod places;
+mod range;
+mod track;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::object::Object;
+use xxhash_rust::xxh3::Xxh3;
+
+use self::deletions::Deletions;
+use self::entry::{Address, Entry, State};
+use self::track::{Feed, Past, Track};
+use crate::interest::{EndpointId, PlaceId};
+use crate::seen::{Absence, Change, Doubt, Gone, News, Seen};
+
+pub use self::engage::Engagement;
+pub(crate) use self::intake::By;
+pub use self::places::{Nature, Unopened};
+pub use self::range::Range;
+
+/// All that is known. It belongs to one thread, and a `&Store` is the snapshot.
+#[derive(Default)]
+pub struct Store {
+    places: BTreeMap<PlaceId, Place>,
+    /// The places that show one cluster whole.
+    whole: BTreeMap<ClusterId, BTreeSet<PlaceId>>,
+    views: BTreeSet<PlaceId>,
+    tracks: BTreeMap<KindId, BTreeMap<PlaceId, Track>>,
+    shelves: BTreeMap<KindId, BTreeMap<ClusterId, Shelf>>,
+    deletions: Deletions,
+    /// Numbers the lists of all feeds, so that no entry is taken for listed by a list of another feed.
+    lists: u32,
+}
+
+struct Place {
+    nature: Nature,
+    endpoints: BTreeSet<EndpointId>,
+    /// Which endpoint of a view shows which cluster; kept when the endpoint goes.
+    homes: BTreeMap<ClusterId, EndpointId>,
+}
+
+/// The objects of one kind in one cluster.
+struct Shelf {
+    place: PlaceId,
+    entries: BTreeMap<Address, Entry>,
+}
+
+impl Store {
+    /// An empty store, which knows nothing of anything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is known of one object.
+    pub fn get(&self, key: &Key) -> Seen<&Arc<Object>> {
+        let Some((place, track)) = self.covering(&key.cluster, &key.kind) else {
+            return Seen::Unknown(Doubt::NotFollowed);
+        };
+        let home = self.home(place, &key.cluster);
+        if let Some(doubt) = track.total_doubt(&key.cluster, home) {
+            return Seen::Unknown(doubt);
+        }
+        let shelf = self.shelf(&key.cluster, &key.kind);
+        match shelf.and_then(|shelf| shelf.entries.get(&Address::of(key))).map(|entry| &entry.state) {
+            Some(State::Present(object)) => Seen::Present(object),
+            Some(State::Doubted(doubted)) if !doubted.confirmed => Seen::Unknown(doubted.doubt),
+            Some(State::Doubted(_)) => self.missing(track, home, key, Past::Confirmed),
+            None => self.missing(track, home, key, Past::Doubted),
+        }
+    }
+
+    /// The objects of a kind in one cluster (and one namespace), sorted by namespace and name.
+    ///
+    /// An error says that nothing can be said: never listed, or in total doubt. A range that was complete once
+    /// is given even while the link is lost, as last seen; [`Range::missing`] says whether an object that is
+    /// not in it is absent, and [`Range::doubtful`] which keys are in doubt by themselves.
+    pub fn range<'a>(
+        &'a self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        namespace: Option<&Name>,
+    ) -> Result<Range<'a>, Doubt> {
+        let (place, track) = self.covering(cluster, kind).ok_or(Doubt::NotFollowed)?;
+        let home = self.home(place, cluster);
+        if let Some(doubt) = track.total_doubt(cluster, home) {
+            return Err(doubt);
+        }
+        let standing = track.standing(Past::Doubted).and_then(|()| track.standing_of(cluster, home));
+        if standing == Err(Doubt::NotListed) || !track.feeds.values().all(Feed::is_complete) {
+            return Err(Doubt::NotListed);
+        }
+        let shown = match namespace {
+            Some(namespace) => track.filter.shows_all_of(namespace),
+            None => track.filter == crate::interest::Filter::All,
+        };
+        let missing = if shown { standing } else { Err(Doubt::Filtered) };
+        let entries = self.shelf(cluster, kind).map(|shelf| &shelf.entries);
+        Ok(Range::new(entries, namespace, missing.map(|()| track.version_of(home))))
+    }
+
+    /// All objects of a kind that a place shows and that are known to be present, sorted by cluster,
+    /// namespace and name.
+    pub fn across<'a>(
+        &'a self,
+        place: &'a PlaceId,
+        kind: &'a KindId,
+    ) -> impl Iterator<Item = &'a Arc<Object>> {
+        let track = self.track(place, kind);
+        let clusters = self.shelves.get(kind).into_iter().flatten();
+        clusters
+            .filter(move |(cluster, shelf)| {
+                let home = self.home(place, cluster);
+                shelf.place == *place && track.is_some_and(|track| track.total_doubt(cluster, home).is_none())
+            })
+            .flat_map(|(_, shelf)| shelf.entries.values())
+            .filter_map(|entry| match &entry.state {
+                State::Present(object) => Some(object),
+                State::Doubted(_) => None,
+            })
+    }
+
+    /// A digest over all objects of a kind that a place shows: names, uids, versions, contents. Two stores that
+    /// have read the same place up to the same version give the same.
+    pub fn checksum(&self, place: &PlaceId, kind: &KindId) -> Digest {
+        let mut hash = Xxh3::new();
+        let mut text = |text: &str| {
+            hash.update(&(text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        };
+        let mut any = false;
+        for object in self.across(place, kind) {
+            any = true;
+            text(object.key.cluster.0.as_str());
+            text(&object.key.namespace);
+            text(&object.key.name);
+            text(&object.uid.to_string());
+            for number in [object.version.0, object.content.bits(), object.status.bits()] {
+                text(&number.to_string());
+            }
+        }
+        if any { Digest::from_bits(hash.digest()) } else { Digest::NONE }
+    }
+
+    /// How many objects are held, in doubt or not.
+    pub fn len(&self) -> usize {
+        self.shelves.values().flat_map(BTreeMap::values).map(|shelf| shelf.entries.len()).sum()
+    }
+
+    /// Whether no object is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Roughly how many bytes the objects and what is known of them take.
+    pub fn footprint_bytes(&self) -> usize {
+        // Nodes of a B-tree are between half full and full; an Arc has two counts before its value.
+        let slot_bytes = (size_of::<Address>() + size_of::<Entry>()) * 3 / 2;
+        let arc_bytes = size_of::<Object>() + 2 * size_of::<usize>();
+        let objects =
+            self.shelves.values().flat_map(BTreeMap::values).flat_map(|shelf| shelf.entries.values());
+        let shelves: usize = self.shelves.values().map(BTreeMap::len).sum();
+        objects
+            .map(|entry| slot_bytes + entry.known().map_or(0, |o| arc_bytes + o.json().len()))
+            .sum::<usize>()
+            + shelves * (size_of::<Shelf>() + size_of::<track::Member>()) * 3 / 2
+    }
+
+    /// What is known of an object that no entry stands for, in a cluster without total doubt.
+    fn missing<'a>(
+        &self,
+        track: &Track,
+        home: Option<&EndpointId>,
+        key: &Key,
+        past: Past,
+    ) -> Seen<&'a Arc<Object>> {
+        if !track.filter.shows_all_of(&key.namespace) {
+            return Seen::Unknown(Doubt::Filtered);
+        }
+        let standing = track.standing(past).and_then(|()| track.standing_of(&key.cluster, home));
+        if let Some(version) = self.deletions.get(key)
+            && deletion_holds(track, home, key, version)
+        {
+            return Seen::Absent(Absence::new(Gone::Deleted, version));
+        }
+        match standing {
+            Ok(()) => Seen::Absent(Absence::new(Gone::NotInList, track.version_of(home))),
+            Err(doubt) => Seen::Unknown(doubt),
+        }
+    }
+
+    /// Tells that an object changed, or holds that back while all of its kind is in doubt.
+    fn announce(
+        &mut self,
+        place: &PlaceId,
+        key: &Key,
+        before: Option<Arc<Object>>,
+        live: bool,
+        out: &mut Vec<News>,
+    ) {
+        let held = self.track_mut(place, &key.kind).and_then(|track| track.members.get_mut(&key.cluster));
+        if let Some(member) = held
+            && member.total
+        {
+            member.held.entry(Address::of(key)).or_insert((before, live));
+            return;
+        }
+        let now = self.get(key).cloned();
+        out.push(News::Object(Change { key: key.clone(), before, now, live }));
+    }
+
+    /// Tells what became known or doubtful of the place, and of those of its clusters that it may concern.
+    fn settle(&mut self, place: &PlaceId, kind: &KindId, whom: Whom<'_>, out: &mut Vec<News>) {
+        let Some(track) = self.track_mut(place, kind) else { return };
+        if !track.followed && track.announced.is_none() {
+            return;
+        }
+        let standing = track.standing(Past::Doubted);
+        let total = |standing: Result<(), Doubt>| standing.err().is_some_and(Doubt::is_total);
+        let before = track.announced.replace(standing);
+        if before != Some(standing) {
+            out.push(News::Scope {
+                place: place.clone(),
+                cluster: None,
+                kind: kind.clone(),
+                known: standing,
+            });
+        }
+        let whom = if before.is_some_and(total) == total(standing) { whom } else { Whom::All };
+        let clusters: Vec<ClusterId> = match whom {
+            Whom::Nobody => Vec::new(),
+            Whom::One(cluster) => vec![cluster.clone()],
+            Whom::Awaiting => track.awaiting.iter().cloned().collect(),
+            Whom::All => track.members.keys().cloned().collect(),
+        };
+        for cluster in clusters {
+            self.settle_cluster(place, kind, &cluster, total(standing), out);
+        }
+    }
+
+    fn settle_cluster(
+        &mut self,
+        place: &PlaceId,
+        kind: &KindId,
+        cluster: &ClusterId,
+        place_total: bool,
+        out: &mut Vec<News>,
+    ) {
+        if self.covering(cluster, kind).is_none_or(|(covering, _)| covering != place) {
+            return;
+        }
+        let home = self.home(place, cluster).cloned();
+        let Some(track) = self.track_mut(place, kind) else { return };
+        let standing = track.standing_of(cluster, home.as_ref());
+        if standing == Err(Doubt::CatchingUp) {
+            track.awaiting.insert(cluster.clone());
+        } else {
+            track.awaiting.remove(cluster);
+        }
+        let Some(member) = track.members.get_mut(cluster) else { return };
+        // While the place is in total doubt, one line has said so for all of its clusters.
+        if !place_total && member.announced != standing {
+            member.announced = standing;
+            let (place, cluster, kind) = (place.clone(), Some(cluster.clone()), kind.clone());
+            out.push(News::Scope { place, cluster, kind, known: standing });
+        }
+        let total = place_total || standing.err().is_some_and(Doubt::is_total);
+        if std::mem::replace(&mut member.total, total) && !total {
+            let held = std::mem::take(&mut member.held);
+            self.release(cluster, kind, held, out);
+        }
+    }
+
+    /// Tells what changed during a total doubt, now that it is over.
+    fn release(
+        &mut self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        held: BTreeMap<Address, (Option<Arc<Object>>, bool)>,
+        out: &mut Vec<News>,
+    ) {
+        for (address, (before, live)) in held {
+            let shelf = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster));
+            if let Some(entry) = shelf.and_then(|shelf| shelf.entries.get_mut(&address))
+                && let State::Doubted(doubted) = &mut entry.state
+            {
+                // What came and went during the doubt was never known to anybody.
+                doubted.known.clone_from(&before);
+            }
+            let Address { namespace, name } = address;
+            let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
+            let now = self.get(&key).cloned();
+            out.push(News::Object(Change { key, before, now, live }));
+        }
+    }
+
+    /// The place that answers for a kind in a cluster, and its track.
+    fn covering(&self, cluster: &ClusterId, kind: &KindId) -> Option<(&PlaceId, &Track)> {
+        let tracks = self.tracks.get(kind)?;
+        if let Some(shelf) = self.shelf(cluster, kind) {
+            return tracks.get_key_value(&shelf.place);
+        }
+        let followed = |place| tracks.get_key_value(place).filter(|(_, track)| track.followed);
+        let whole = self.whole.get(cluster).into_iter().flatten().find_map(followed);
+        // Of several views the first that is bound; of several that are not, the first that shows anything.
+        let rank = |track: &Track| (!track.is_engaged(cluster), !track.members.contains_key(cluster));
+        whole.or_else(|| self.views.iter().filter_map(followed).min_by_key(|(_, track)| rank(track)))
+    }
+
+    fn shelf(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Shelf> {
+        self.shelves.get(kind)?.get(cluster)
+    }
+
+    fn track(&self, place: &PlaceId, kind: &KindId) -> Option<&Track> {
+        self.tracks.get(kind)?.get(place)
+    }
+
+    fn track_mut(&mut self, place: &PlaceId, kind: &KindId) -> Option<&mut Track> {
+        self.tracks.get_mut(kind)?.get_mut(place)
+    }
+
+    fn home(&self, place: &PlaceId, cluster: &ClusterId) -> Option<&EndpointId> {
+        self.places.get(place)?.homes.get(cluster)
+    }
+}
+
+/// Which clusters of a place a change may concern.
+#[derive(Clone, Copy)]
+enum Whom<'a> {
+    Nobody,
+    One(&'a ClusterId),
+    Awaiting,
+    All,
+}
+
+/// Whether a deletion that was seen is still known to be the last word: the endpoint that showed it is
+/// live and has not gone back before it. Other endpoints of a view do not matter.
+fn deletion_holds(track: &Track, home: Option<&EndpointId>, key: &Key, version: Version) -> bool {
+    let only = || if track.feeds.len() == 1 { track.feeds.values().next() } else { None };
+    let feed = home.map_or_else(only, |endpoint| track.feeds.get(endpoint));
+    let live = feed.is_some_and(|feed| feed.doubt.is_none() && !feed.unnamed && version <= feed.version);
+    live && !track.unserved && track.proves_deletion(key, version)
+}

@@ -1,0 +1,259 @@
+//! What followers put in: pages, events, progress, and faults.
+
+use std::sync::Arc;
+
+use mailboat_object::key::{ClusterId, Key, Version};
+use mailboat_object::object::Object;
+
+use super::entry::{Address, Entry, Outcome};
+use super::track::{Feed, Listed};
+use super::{Store, Whom};
+use crate::interest::FeedId;
+use crate::seen::{Doubt, News};
+
+/// By what an object was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    List,
+    Event,
+}
+
+impl Store {
+    /// Whether the follower of this feed is still wanted.
+    pub(crate) fn has_feed(&self, id: &FeedId) -> bool {
+        self.feed(id).is_some()
+    }
+
+    /// Whether the feed must be listed anew for a reason of the store's own; asked once.
+    pub(crate) fn take_relist(&mut self, id: &FeedId) -> bool {
+        self.feed_mut(id).is_some_and(|feed| std::mem::replace(&mut feed.relist, false))
+    }
+
+    /// A list begins. What was known stays known until its end.
+    pub(crate) fn begin_list(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        self.lists = self.lists.wrapping_add(1);
+        let list = self.lists;
+        let Some(feed) = self.feed_mut(id) else { return };
+        feed.list = list;
+        feed.relist = false;
+        feed.unnamed = false;
+        if feed.is_complete() && !feed.doubt.is_some_and(Doubt::is_total) {
+            feed.doubt = Some(Doubt::Relisting);
+        }
+        self.settle_feed(id, out);
+    }
+
+    /// The version of the list that is being read, as its first page says. It may be older than what was seen
+    /// before; then the list will conclude nothing.
+    pub(crate) fn list_version(&mut self, id: &FeedId, version: Version, out: &mut Vec<News>) {
+        let Some(feed) = self.feed_mut(id) else { return };
+        feed.version = version;
+        feed.highest = feed.highest.max(version);
+        if feed.in_the_past() {
+            self.went_back(id, out);
+        }
+    }
+
+    /// The server was seen to have gone back in time.
+    pub(crate) fn went_back(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let Some(feed) = self.feed_mut(id) else { return };
+        feed.went_back = true;
+        // Deletions of a time that this server has lost prove nothing in the one it lives in now.
+        let clusters = self.clusters_of(id);
+        self.deletions.forget_all(|key| key.kind == id.kind && clusters.contains(&key.cluster));
+        self.lose(id, Doubt::WentBack, out);
+    }
+
+    /// An object as a list or an event shows it.
+    pub(crate) fn show(&mut self, id: &FeedId, object: Object, by: By, out: &mut Vec<News>) {
+        let Some(feed) = self.feed(id) else { return };
+        let (list, read, live) = (feed.list, feed.version, feed.is_live());
+        let key = object.key.clone();
+        let version = object.version;
+        if self.take_in(id, &key.cluster, out) {
+            let object = Arc::new(object);
+            let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
+                return;
+            };
+            let outcome = match shelf.entries.get_mut(&Address::of(&key)) {
+                Some(entry) => {
+                    entry.list = list;
+                    entry.show(object, by == By::List)
+                }
+                // Everything up to `read` was seen: an object of before that is not there is gone again.
+                None if by == By::Event && version < read => Outcome::Same,
+                None => {
+                    shelf.entries.insert(Address::of(&key), Entry::present(object, list));
+                    Outcome::Changed(None)
+                }
+            };
+            if let Outcome::Changed(before) = outcome {
+                self.deletions.forget(&key);
+                self.announce(&id.place, &key, before, live, out);
+            }
+        }
+        if by == By::Event {
+            self.progress(id, version, out);
+        }
+    }
+
+    /// Something that cannot be read, but says which object it is about: only that one is in doubt.
+    pub(crate) fn garbled(&mut self, id: &FeedId, key: &Key, out: &mut Vec<News>) {
+        let Some(feed) = self.feed(id) else { return };
+        let (list, live) = (feed.list, feed.is_live());
+        if !self.take_in(id, &key.cluster, out) {
+            return;
+        }
+        let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
+            return;
+        };
+        let outcome = if let Some(entry) = shelf.entries.get_mut(&Address::of(key)) {
+            entry.list = list;
+            entry.garble()
+        } else {
+            shelf.entries.insert(Address::of(key), Entry::doubted(Doubt::Malformed, Version(0), list));
+            Outcome::Changed(None)
+        };
+        if let Outcome::Changed(before) = outcome {
+            self.deletions.forget(key);
+            self.announce(&id.place, key, before, live, out);
+        }
+    }
+
+    /// Something in a list that does not even say which object it is about: whatever is missing may be it.
+    pub(crate) fn unnamed(&mut self, id: &FeedId) {
+        if let Some(feed) = self.feed_mut(id) {
+            feed.unnamed = true;
+        }
+    }
+
+    /// A delete event.
+    pub(crate) fn deleted(&mut self, id: &FeedId, key: &Key, version: Version, out: &mut Vec<News>) {
+        let Some(live) = self.feed(id).map(Feed::is_live) else { return };
+        // Counts before anything is concluded, so that the proof is not younger than the feed.
+        self.progress(id, version, out);
+        if !self.admit(&id.place, &key.cluster, &key.kind) {
+            return;
+        }
+        let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
+            return;
+        };
+        let address = Address::of(key);
+        let Some(entry) = shelf.entries.get_mut(&address) else { return };
+        let Outcome::Remove(before) = entry.delete(version) else { return };
+        shelf.entries.remove(&address);
+        let track = self.track(&id.place, &id.kind);
+        if track.is_some_and(|track| track.proves_deletion(key, version)) {
+            self.deletions.note(key, version);
+        }
+        self.announce(&id.place, key, before, live, out);
+    }
+
+    /// Everything up to this version was read.
+    pub(crate) fn progress(&mut self, id: &FeedId, version: Version, out: &mut Vec<News>) {
+        let Some(track) = self.track_mut(&id.place, &id.kind) else { return };
+        let waiting = !track.awaiting.is_empty();
+        let Some(feed) = track.feeds.get_mut(&id.endpoint) else { return };
+        let past = feed.in_the_past();
+        feed.advance(version);
+        if waiting || past != feed.in_the_past() {
+            self.settle(&id.place, &id.kind, Whom::Awaiting, out);
+        }
+    }
+
+    /// The list was read to its end: only now is anything concluded from what it did not show.
+    pub(crate) fn end_list(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let Some(feed) = self.feed_mut(id) else { return };
+        let (list, version, live) = (feed.list, feed.version, feed.is_live());
+        let past = std::mem::replace(&mut feed.went_back, false);
+        feed.listed = Listed::Now;
+        feed.doubt = None;
+        for cluster in self.clusters_of(id) {
+            let shelf = self.shelves.get_mut(&id.kind).and_then(|shelves| shelves.get_mut(&cluster));
+            let Some(shelf) = shelf.filter(|shelf| shelf.place == id.place) else { continue };
+            let mut changes: Vec<(Key, Option<Arc<Object>>)> = Vec::new();
+            shelf.entries.retain(|address, entry| {
+                if entry.list == list {
+                    return true;
+                }
+                let (before, stays) = match entry.miss(version, past) {
+                    Outcome::Same => return true,
+                    Outcome::Changed(before) => (before, true),
+                    Outcome::Remove(before) => (before, false),
+                };
+                let Address { namespace, name } = address.clone();
+                let key = Key { cluster: cluster.clone(), kind: id.kind.clone(), namespace, name };
+                changes.push((key, before));
+                stays
+            });
+            for (key, before) in changes {
+                self.announce(&id.place, &key, before, live, out);
+            }
+        }
+        self.settle(&id.place, &id.kind, Whom::All, out);
+    }
+
+    /// The feed no longer tells what happens. What was shown stays, unless the doubt is total.
+    pub(crate) fn lose(&mut self, id: &FeedId, doubt: Doubt, out: &mut Vec<News>) {
+        let Some(feed) = self.feed_mut(id) else { return };
+        // Only a complete list ends a total doubt: a failing link does not make an unserved kind served.
+        let total = feed.doubt.is_some_and(Doubt::is_total) && !doubt.is_total();
+        // Nor does it tell more of a first list that is not complete than that.
+        let link = matches!(doubt, Doubt::Lost | Doubt::Unreadable | Doubt::WentBack | Doubt::Relisting);
+        if total || (link && !feed.is_complete()) {
+            return;
+        }
+        feed.doubt = Some(doubt);
+        self.settle_feed(id, out);
+    }
+
+    /// The watch is open again from where it stopped.
+    pub(crate) fn resume(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let Some(feed) = self.feed_mut(id) else { return };
+        if feed.is_complete() && !feed.relist && feed.doubt.is_some_and(|doubt| !doubt.is_total()) {
+            feed.doubt = None;
+            self.settle_feed(id, out);
+        }
+    }
+
+    fn settle_feed(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let view = self.track(&id.place, &id.kind).is_some_and(|track| track.whole.is_none());
+        // A feed's total doubt is told per cluster in a view, and in one line for a whole place.
+        self.settle(&id.place, &id.kind, if view { Whom::All } else { Whom::Nobody }, out);
+    }
+
+    /// Notes which endpoint shows a cluster, and whether this place answers for it.
+    fn take_in(&mut self, id: &FeedId, cluster: &ClusterId, out: &mut Vec<News>) -> bool {
+        let Some(track) = self.track_mut(&id.place, &id.kind) else { return false };
+        let view = track.whole.is_none();
+        if !self.admit(&id.place, cluster, &id.kind) {
+            return false;
+        }
+        if let Some(track) = self.track_mut(&id.place, &id.kind)
+            && !track.members.contains_key(cluster)
+        {
+            track.member(cluster);
+        }
+        if view {
+            self.settle_down(&id.place, cluster, &id.endpoint, out);
+        }
+        true
+    }
+
+    /// The clusters that this feed's endpoint shows.
+    fn clusters_of(&self, id: &FeedId) -> Vec<ClusterId> {
+        let Some(track) = self.track(&id.place, &id.kind) else { return Vec::new() };
+        let at_home = |cluster: &&ClusterId| {
+            track.whole.is_some() || self.home(&id.place, cluster) == Some(&id.endpoint)
+        };
+        track.members.keys().filter(at_home).cloned().collect()
+    }
+
+    fn feed(&self, id: &FeedId) -> Option<&Feed> {
+        self.track(&id.place, &id.kind)?.feeds.get(&id.endpoint)
+    }
+
+    fn feed_mut(&mut self, id: &FeedId) -> Option<&mut Feed> {
+        self.track_mut(&id.place, &id.kind)?.feeds.get_mut(&id.endpoint)
+    }
+}

@@ -1,0 +1,262 @@
+//! Places and their endpoints: opening, following, taking over, letting go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mailboat_object::key::{ClusterId, KindId};
+
+use super::track::{Bond, Feed, Track};
+use super::{Place, Shelf, Store, Whom};
+use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
+use crate::seen::{Doubt, News};
+
+/// What a place shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Nature {
+    /// One plain cluster or one workspace, whole. What is not there is not there.
+    Whole(ClusterId),
+    /// A view over many clusters. What it does not show may be there all the same.
+    View,
+}
+
+/// A place or endpoint that the store was not told of.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("endpoint {endpoint} of place {place} is not open in the store")]
+pub struct Unopened {
+    /// The place.
+    pub place: PlaceId,
+    /// Its endpoint.
+    pub endpoint: EndpointId,
+}
+
+impl Store {
+    /// Opens a place with its endpoints, or gives an open one other endpoints, as an endpoint slice does when a
+    /// shard comes or goes. What an endpoint showed is unknown once it is taken out, and while a view has no
+    /// endpoint at all nothing is known through it. The nature of an open place does not change.
+    pub fn open(
+        &mut self,
+        place: &PlaceId,
+        nature: Nature,
+        endpoints: impl IntoIterator<Item = EndpointId>,
+        out: &mut Vec<News>,
+    ) {
+        match &nature {
+            Nature::Whole(cluster) => {
+                self.whole.entry(cluster.clone()).or_default().insert(place.clone());
+            }
+            Nature::View => {
+                self.views.insert(place.clone());
+            }
+        }
+        let endpoints: BTreeSet<EndpointId> = endpoints.into_iter().collect();
+        let entry = self.places.entry(place.clone()).or_insert_with(|| Place {
+            nature,
+            endpoints: BTreeSet::new(),
+            homes: BTreeMap::new(),
+        });
+        if entry.endpoints == endpoints {
+            return;
+        }
+        let removed: Vec<EndpointId> = entry.endpoints.difference(&endpoints).cloned().collect();
+        entry.endpoints.clone_from(&endpoints);
+        let homes = &entry.homes;
+        for track in self.tracks.values_mut().filter_map(|tracks| tracks.get_mut(place)) {
+            for endpoint in &removed {
+                if let Some(feed) = track.feeds.remove(endpoint) {
+                    track.former.insert(endpoint.clone(), feed.highest);
+                }
+            }
+            if !removed.is_empty() && track.whole.is_none() {
+                // A cluster that nobody has seen an object of may have been shown by the endpoint that went.
+                let homeless = track.members.iter_mut().filter(|(cluster, _)| !homes.contains_key(*cluster));
+                homeless
+                    .filter(|(_, member)| matches!(member.bond, Bond::Engaged(_)))
+                    .for_each(|(_, member)| member.bond = Bond::Never);
+            }
+            if track.followed {
+                track.add_feeds(&endpoints);
+            }
+        }
+        self.settle_everywhere(place, Whom::All, out);
+    }
+
+    /// Closes a place: nothing is known through it any more.
+    pub fn close(&mut self, place: &PlaceId, out: &mut Vec<News>) {
+        for kind in self.kinds_at(place) {
+            self.unfollow(place, &kind, out);
+            if let Some(tracks) = self.tracks.get_mut(&kind) {
+                tracks.remove(place);
+            }
+        }
+        self.views.remove(place);
+        if let Some(Place { nature: Nature::Whole(cluster), .. }) = self.places.remove(place)
+            && let Some(places) = self.whole.get_mut(&cluster)
+        {
+            places.remove(place);
+        }
+    }
+
+    /// Begins to follow a kind at a place, or changes the filter. A cluster's own place takes over from a view.
+    pub(crate) fn follow(
+        &mut self,
+        feed: &FeedId,
+        filter: &Filter,
+        out: &mut Vec<News>,
+    ) -> Result<Option<ClusterId>, Unopened> {
+        let unopened = || Unopened { place: feed.place.clone(), endpoint: feed.endpoint.clone() };
+        let place = self.places.get(&feed.place).ok_or_else(unopened)?;
+        if !place.endpoints.contains(&feed.endpoint) {
+            return Err(unopened());
+        }
+        let endpoints = place.endpoints.clone();
+        let whole = match &place.nature {
+            Nature::Whole(cluster) => Some(cluster.clone()),
+            Nature::View => None,
+        };
+        let track = self.tracks.entry(feed.kind.clone()).or_default();
+        let track = track.entry(feed.place.clone()).or_insert_with(|| Track::new(whole.clone()));
+        if !track.followed || track.filter != *filter {
+            track.followed = true;
+            track.filter = filter.clone();
+            track.feeds.values_mut().for_each(Feed::restart);
+            track.add_feeds(&endpoints);
+        }
+        if let Some(cluster) = &whole {
+            track.member(cluster);
+            self.hand_over(cluster, &feed.kind, &feed.place, out);
+        }
+        self.settle(&feed.place, &feed.kind, Whom::All, out);
+        Ok(whole)
+    }
+
+    /// Stops following a kind at a place: what only this place showed is let go of and unknown. Where a view
+    /// takes over, its followers list anew at their next input; a [`Tick`](crate::Input::Tick) is enough.
+    pub fn unfollow(&mut self, place: &PlaceId, kind: &KindId, out: &mut Vec<News>) {
+        let Some(track) = self.track_mut(place, kind) else { return };
+        if !std::mem::replace(&mut track.followed, false) {
+            return;
+        }
+        for (endpoint, feed) in std::mem::take(&mut track.feeds) {
+            track.former.insert(endpoint, feed.highest);
+        }
+        self.settle(place, kind, Whom::Nobody, out);
+        let shelves = self.shelves.get(kind).into_iter().flatten();
+        let clusters: Vec<ClusterId> =
+            shelves.filter(|(_, shelf)| shelf.place == *place).map(|(cluster, _)| cluster.clone()).collect();
+        for cluster in clusters {
+            let Some(shelf) = self.shelves.get_mut(kind).and_then(|shelves| shelves.remove(&cluster)) else {
+                continue;
+            };
+            // Without its shelf the cluster is covered by whatever else follows the kind.
+            let Some(heir) = self.covering(&cluster, kind).map(|(place, _)| place.clone()) else { continue };
+            self.shelves.entry(kind.clone()).or_default().insert(cluster.clone(), shelf);
+            self.hand_over(&cluster, kind, &heir, out);
+        }
+        if let Some(track) = self.track_mut(place, kind) {
+            track.members.values_mut().for_each(|member| member.held.clear());
+        }
+    }
+
+    /// Forgets a cluster that a view showed, when it is known to be gone for good.
+    pub fn forget(&mut self, place: &PlaceId, cluster: &ClusterId, out: &mut Vec<News>) {
+        for (kind, tracks) in &mut self.tracks {
+            let Some(track) = tracks.get_mut(place).filter(|track| track.whole.is_none()) else { continue };
+            track.awaiting.remove(cluster);
+            let Some(member) = track.members.remove(cluster) else { continue };
+            let shelves = self.shelves.get_mut(kind);
+            if let Some(shelves) = shelves
+                && shelves.get(cluster).is_some_and(|shelf| shelf.place == *place)
+            {
+                shelves.remove(cluster);
+            }
+            if member.announced != Err(Doubt::NotFollowed) {
+                let (place, cluster, kind) = (place.clone(), Some(cluster.clone()), kind.clone());
+                out.push(News::Scope { place, cluster, kind, known: Err(Doubt::NotFollowed) });
+            }
+        }
+        if let Some(place) = self.places.get_mut(place) {
+            place.homes.remove(cluster);
+        }
+    }
+
+    /// Notes which endpoint of a view shows a cluster.
+    pub(super) fn settle_down(
+        &mut self,
+        place: &PlaceId,
+        cluster: &ClusterId,
+        endpoint: &EndpointId,
+        out: &mut Vec<News>,
+    ) {
+        if let Some(Place { nature: Nature::View, homes, .. }) = self.places.get_mut(place)
+            && homes.get(cluster) != Some(endpoint)
+        {
+            homes.insert(cluster.clone(), endpoint.clone());
+            self.settle_everywhere(place, Whom::One(cluster), out);
+        }
+    }
+
+    /// Settles every kind of a place.
+    pub(super) fn settle_everywhere(&mut self, place: &PlaceId, whom: Whom<'_>, out: &mut Vec<News>) {
+        for kind in self.kinds_at(place) {
+            self.settle(place, &kind, whom, out);
+        }
+    }
+
+    fn kinds_at(&self, place: &PlaceId) -> Vec<KindId> {
+        let tracks = self.tracks.iter().filter(|(_, tracks)| tracks.contains_key(place));
+        tracks.map(|(kind, _)| kind.clone()).collect()
+    }
+
+    /// Lets another place answer for a kind in a cluster. What is on the shelf stays, as last seen, until that
+    /// place has been listed; a view that was listed before, when its word did not count, is listed again.
+    pub(super) fn hand_over(
+        &mut self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        to: &PlaceId,
+        out: &mut Vec<News>,
+    ) {
+        let Some(shelf) = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster)) else {
+            return;
+        };
+        if shelf.place == *to {
+            return;
+        }
+        let from = std::mem::replace(&mut shelf.place, to.clone());
+        let mut held = BTreeMap::new();
+        if let Some(member) = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster)) {
+            held = std::mem::take(&mut member.held);
+        }
+        if let Some(track) = self.track_mut(to, kind) {
+            track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
+            let member = track.member(cluster);
+            member.total = true;
+            member.held.append(&mut held);
+        }
+        self.settle(to, kind, Whom::All, out);
+    }
+
+    /// Makes room for an object that a place shows; false if another place answers for it.
+    pub(super) fn admit(&mut self, place: &PlaceId, cluster: &ClusterId, kind: &KindId) -> bool {
+        if let Some(shelf) = self.shelf(cluster, kind) {
+            return shelf.place == *place;
+        }
+        let admitted = self.covering(cluster, kind).is_some_and(|(covering, track)| {
+            // An unbound view says nothing that another view could not say.
+            covering == place || (track.whole.is_none() && !track.is_engaged(cluster))
+        });
+        if admitted {
+            let shelf = Shelf { place: place.clone(), entries: BTreeMap::new() };
+            self.shelves.entry(kind.clone()).or_default().insert(cluster.clone(), shelf);
+        }
+        admitted
+    }
+}
+
+impl Track {
+    fn add_feeds(&mut self, endpoints: &BTreeSet<EndpointId>) {
+        for endpoint in endpoints {
+            let highest = self.former.remove(endpoint).unwrap_or_default();
+            self.feeds.entry(endpoint.clone()).or_insert_with(|| Feed::new(highest));
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! The traps of real servers (kcp above all), each as it was seen.
+
+use std::time::Duration;
+
+use mailboat_object::key::{ClusterId, Name, Version};
+use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_store::{Doubt, EndpointId, Engagement, Fetch, Filter, Gone, Input, Nature};
+
+use crate::rig::{Known, Mode, Rig, definition, endpoint, place};
+use crate::server::{configmaps, key};
+
+/// Workspaces `one` and `two` on the first shard, `three` on the second, with an object `ale` in each; all
+/// bound, and seen to be.
+fn harbor() -> Rig {
+    let mut rig = Rig::new(Mode::View);
+    for (cluster, shard) in [("one", 0), ("two", 0), ("three", 1)] {
+        let since = rig.servers[shard].bind(cluster, true);
+        rig.servers[shard].put(cluster, "ale", 1, false);
+        rig.engage(cluster, Some(since));
+    }
+    rig.quiet();
+    rig
+}
+
+fn refuse(rig: &mut Rig, kind: FaultKind) {
+    rig.wires[0].follower.next(rig.now);
+    rig.feed(0, Input::Fault(&Fault::new(kind, "no")));
+}
+
+#[test]
+fn equal_names_in_two_workspaces_are_two_objects() {
+    let rig = harbor();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16));
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_rejected_claim_deletes_nothing_and_an_accepted_one_brings_all_back() {
+    let mut rig = harbor();
+    let heard = rig.news.len();
+    rig.engage("one", None);
+    rig.servers[0].bind("one", false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn), "DELETED was sent for it");
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::Withdrawn));
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16), "other workspaces are as they were");
+    assert_eq!(rig.scopes_since(heard), [(Some("one".to_owned()), Err(Doubt::Withdrawn))]);
+    assert_eq!(rig.changes_since(heard), []);
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn), "lists lack it as well");
+
+    let heard = rig.news.len();
+    let since = rig.servers[0].bind("one", true);
+    rig.engage("one", Some(since));
+    assert_eq!(
+        rig.seen(&key("one", "ale")),
+        Known::Unknown(Doubt::CatchingUp),
+        "the view has not shown it yet"
+    );
+    rig.quiet();
+    let version = rig.servers[0].now()[&("one".to_owned(), "ale".to_owned())].version;
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(version));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+    let changes = rig.changes_since(heard);
+    assert_eq!(changes.last(), Some(&("ale".to_owned(), None, Known::Present(version), true)), "{changes:?}");
+}
+
+#[test]
+fn a_claim_not_applied_yet_proves_no_absence() {
+    let mut rig = Rig::new(Mode::View);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
+    let since = rig.servers[0].bind("one", true);
+    rig.engage("one", Some(since));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::CatchingUp));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn delete_events_of_a_view_that_is_not_seen_to_be_bound_prove_nothing() {
+    let mut rig = Rig::new(Mode::View);
+    rig.servers[0].bind("one", true);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    rig.servers[0].delete("one", "ale");
+    let heard = rig.news.len();
+    rig.quiet();
+    let unknown = Known::Unknown(Doubt::NotEngaged);
+    assert_eq!(rig.changes_since(heard), [("ale".to_owned(), Some(13), unknown, true)]);
+    assert_eq!(rig.seen(&key("one", "ale")), unknown);
+}
+
+#[test]
+fn delete_events_of_an_earlier_engagement_prove_nothing_in_the_present_one() {
+    let mut rig = harbor();
+    // Rejected and accepted again, both told, before the watch brings what that did to the objects.
+    rig.engage("one", None);
+    rig.servers[0].bind("one", false);
+    let since = rig.servers[0].bind("one", true);
+    rig.engage("one", Some(since));
+    rig.step(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::CatchingUp), "DELETED was sent for it");
+    rig.quiet();
+    let version = rig.servers[0].now()[&("one".to_owned(), "ale".to_owned())].version;
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(version));
+}
+
+#[test]
+fn what_goes_with_its_binding_is_never_a_single_live_deletion() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    rig.engage("one", None);
+    rig.servers[0].delete("one", "ale"); // kcp deletes all objects of a kind with its binding
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
+    rig.engage("one", Some(20));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_deletion_of_a_lost_future_proves_nothing() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    rig.servers[0].delete("one", "ale");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::Deleted));
+    rig.servers[0].restore(11);
+    rig.cut(0);
+    rig.wait(Duration::from_mins(1));
+    rig.step(0); // the probe shows 11
+    rig.servers[0].other_writes(2);
+    rig.servers[0].delete("one", "ale"); // at 14, and not at 12 as in the time that was lost
+    rig.quiet();
+    let absence = rig.store.get(&key("one", "ale")).absent().unwrap();
+    assert_eq!((absence.how(), absence.version()), (Gone::NotInList, Version(14)));
+}
+
+#[test]
+fn a_deletion_in_a_bound_workspace_is_one() {
+    let mut rig = harbor();
+    rig.servers[1].delete("three", "ale");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Absent(Gone::Deleted));
+    // It concerns one shard; that another is away does not make it less true.
+    rig.cut(0);
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Absent(Gone::Deleted));
+    assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::Lost), "not seen at every endpoint");
+    rig.cut(1);
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Unknown(Doubt::Lost));
+}
+
+#[test]
+fn a_deleted_mailbox_answers_empty_lists_and_nothing_is_absent() {
+    let mut rig = harbor();
+    rig.engage("one", None); // its LogicalCluster is being deleted, its bindings with it
+    rig.servers[0].delete("one", "ale");
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
+    let mut out = Vec::new();
+    rig.store.forget(&place(), &ClusterId::new("one"), &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
+    assert_eq!(rig.store.len(), 2);
+}
+
+#[test]
+fn a_replaced_identity_makes_all_of_the_kind_unknown_until_it_is_accepted() {
+    let mut rig = harbor();
+    let engagement = |identity: &str, since| Engagement {
+        identity: Some(Name::new(identity)),
+        since: Version(since),
+        endpoint: Some(endpoint(0)),
+    };
+    rig.engage_as("one", Some(engagement("first", 12)));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    rig.engage_as("one", Some(engagement("second", 20)));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::IdentityChanged));
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16));
+    // 200 with no items: what was there under the old identity is hidden, not gone.
+    rig.servers[0].bind("one", false);
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::IdentityChanged));
+    rig.engage_as("one", Some(engagement("first", 12)));
+    rig.engage_as("one", Some(engagement("second", 20)));
+    let mut out = Vec::new();
+    let since = rig.servers[0].version;
+    let (one, kind) = (ClusterId::new("one"), configmaps());
+    rig.store.accept_identity(&place(), &one, &kind, engagement("second", since), &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::NotListed), "listed anew first");
+    for wire in [0, 1] {
+        rig.feed(wire, Input::Tick);
+    }
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn after_a_schema_swap_the_watch_is_closed_and_all_is_listed_anew_and_once_more() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    for _ in 0..2 {
+        let turn = rig.wires[0].follower.turn();
+        let mut out = Vec::new();
+        rig.wires[0].follower.redefine(definition(Filter::All), &mut rig.store, &mut out).unwrap();
+        rig.hear(out);
+        rig.wires[0].open = None;
+        assert_ne!(rig.wires[0].follower.turn(), turn, "the open watch is to be dropped");
+        assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::List { continue_token: None, .. }));
+        assert_eq!(rig.seen(&key("one", "ale")), Known::Present(11));
+        assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::Relisting));
+        let heard = rig.news.len();
+        rig.quiet();
+        assert_eq!(rig.changes_since(heard), [], "equal versions with equal content are no news");
+    }
+    // The stored object is the same, but the new schema prunes less of it.
+    let mut out = Vec::new();
+    rig.wires[0].follower.redefine(definition(Filter::All), &mut rig.store, &mut out).unwrap();
+    rig.hear(out);
+    rig.wires[0].follower.next(rig.now);
+    let heard = rig.news.len();
+    rig.feed(
+        0,
+        Input::Page(
+            br#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"11"},"items":[
+                {"metadata":{"name":"ale","namespace":"till","uid":"00000000000000000000000000000002",
+                 "resourceVersion":"11"},"data":{"value":"1","strength":"7"}}]}"#,
+        ),
+    );
+    assert_eq!(rig.changes_since(heard), [("ale".to_owned(), Some(11), Known::Present(11), true)]);
+}
+
+#[test]
+fn a_watch_from_the_future_is_never_opened() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.servers[0].put("one", "beer", 1, false);
+    rig.servers[0].put("one", "ale", 2, false);
+    rig.servers[0].put("one", "cider", 1, false);
+    rig.servers[0].put("one", "tea", 1, false);
+    rig.servers[0].delete("one", "tea");
+    rig.quiet();
+    rig.servers[0].restore(12); // ale at 11, beer at 12
+    rig.cut(0);
+    rig.wait(Duration::from_mins(1));
+    assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::Probe { .. }));
+    rig.step(0);
+    assert!(
+        matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }),
+        "the probe showed an older version"
+    );
+    let heard = rig.news.len();
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Present(12), "as it was known");
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::OlderThanKnown), "shown, but older");
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown), "known, but missing");
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Unknown(Doubt::WentBack), "never known");
+    let told: Vec<String> = rig.changes_since(heard).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(told, ["ale", "cider"]);
+
+    // Seen again at a version not below the known one; and what was never known, once the server has come as far.
+    rig.servers[0].other_writes(10);
+    rig.servers[0].put("one", "ale", 3, false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(23));
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Absent(Gone::NotInList));
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown));
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown), "no list ends this");
+
+    let (mut out, heard) = (Vec::new(), rig.news.len());
+    assert!(rig.store.confirm(&key("one", "cider"), &mut out));
+    assert!(!rig.store.confirm(&key("one", "cider"), &mut out), "once is enough");
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Absent(Gone::NotInList));
+    let absent = Known::Absent(Gone::NotInList);
+    assert_eq!(rig.changes_since(heard), [("cider".to_owned(), Some(14), absent, true)]);
+}
+
+#[test]
+fn one_object_of_a_lost_future_can_be_confirmed_before_the_server_has_come_as_far() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.servers[0].put("one", "ale", 2, false);
+    rig.servers[0].put("one", "beer", 1, false);
+    rig.quiet();
+    rig.servers[0].restore(11);
+    rig.cut(0);
+    rig.quiet();
+    let mut out = Vec::new();
+    assert!(rig.store.confirm(&key("one", "ale"), &mut out));
+    assert!(rig.store.confirm(&key("one", "beer"), &mut out));
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(11), "what the server shows is believed");
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Unknown(Doubt::WentBack), "nobody confirmed this one");
+    rig.servers[0].put("one", "beer", 5, false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Present(12));
+}
+
+#[test]
+fn what_a_mark_remembers_is_not_believed_at_an_older_version() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.servers[0].put("one", "beer", 1, false);
+    let mut out = Vec::new();
+    rig.store.remember(&key("one", "ale"), Version(90), &mut out);
+    rig.store.remember(&key("one", "beer"), Version(12), &mut out);
+    rig.store.remember(&key("one", "cider"), Version(90), &mut out);
+    rig.store.remember(&key("one", "gin"), Version(5), &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Unknown(Doubt::NotListed));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::OlderThanKnown));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Present(12));
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown));
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Absent(Gone::NotInList), "deleted while we were away");
+}
+
+#[test]
+fn a_namespace_is_asked_for_by_path_and_never_by_field_selector() {
+    let mut rig = Rig::new(Mode::Whole);
+    let mut out = Vec::new();
+    let filter = Filter::Namespace(Name::new("till"));
+    rig.wires[0].follower.redefine(definition(filter), &mut rig.store, &mut out).unwrap();
+    rig.hear(out);
+    let Fetch::List { selection, .. } = rig.wires[0].follower.next(rig.now) else { panic!("no list") };
+    assert_eq!((selection.namespace, selection.labels), (Some(Name::new("till")), None));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+    let elsewhere = mailboat_object::key::Key { namespace: Name::new("cellar"), ..key("one", "ale") };
+    assert_eq!(rig.seen(&elsewhere), Known::Unknown(Doubt::Filtered));
+}
+
+#[test]
+fn leaving_a_label_selector_is_not_a_deletion() {
+    let mut rig = Rig::new(Mode::Labels);
+    rig.servers[0].put("one", "ale", 1, true);
+    rig.quiet();
+    let Fetch::Watch { selection, .. } = rig.wires[0].follower.next(rig.now) else { panic!("no watch") };
+    assert_eq!(selection.labels.as_deref(), Some("tier=edge"));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(11));
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Filtered));
+    rig.servers[0].delete("one", "ale");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Filtered), "not even when it is deleted");
+}
+
+#[test]
+fn a_slice_without_endpoints_shows_nothing_and_proves_nothing() {
+    let mut rig = harbor();
+    let (mut out, heard) = (Vec::new(), rig.news.len());
+    rig.store.open(&place(), Nature::View, [], &mut out);
+    rig.hear(out);
+    for cluster in ["one", "two", "three"] {
+        assert_eq!(rig.seen(&key(cluster, "ale")), Known::Unknown(Doubt::EndpointRemoved));
+    }
+    let scopes = rig.scopes_since(heard);
+    assert_eq!(scopes.len(), 4, "one line for the view, one for each workspace: {scopes:?}");
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Unknown(Doubt::NoEndpoint));
+    rig.feed(0, Input::Tick);
+    assert_eq!(rig.wires[0].follower.next(rig.now), Fetch::Stopped);
+}
+
+#[test]
+fn an_endpoint_taken_out_of_its_slice_takes_its_workspaces_with_it_and_brings_them_back() {
+    let mut rig = harbor();
+    let mut out = Vec::new();
+    rig.store.open(&place(), Nature::View, [endpoint(0)], &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Unknown(Doubt::EndpointRemoved));
+    assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::EndpointRemoved));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+
+    let mut out = Vec::new();
+    rig.store.open(&place(), Nature::View, [endpoint(0), endpoint(1), EndpointId::new("third")], &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13), "as last seen");
+    assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::NotListed));
+    assert_eq!(
+        rig.seen(&key("one", "beer")),
+        Known::Unknown(Doubt::NotListed),
+        "the new shard was not listed"
+    );
+}
+
+#[test]
+fn a_workspace_that_may_have_been_on_the_endpoint_that_went_is_not_known_to_be_empty() {
+    let mut rig = harbor();
+    rig.engage_as("four", Some(Engagement { identity: None, since: Version(5), endpoint: None }));
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Absent(Gone::NotInList), "complete over every endpoint");
+    let mut out = Vec::new();
+    rig.store.open(&place(), Nature::View, [endpoint(0)], &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Unknown(Doubt::NotEngaged));
+    rig.engage_as(
+        "four",
+        Some(Engagement { identity: None, since: Version(5), endpoint: Some(endpoint(0)) }),
+    );
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn an_unserved_kind_is_unknown_and_stays_so_until_it_is_listed_again() {
+    for by_discovery in [false, true] {
+        let mut rig = Rig::new(Mode::Whole);
+        for name in ["ale", "beer", "cider"] {
+            rig.servers[0].put("one", name, 1, false);
+        }
+        rig.quiet();
+        let (mut out, heard) = (Vec::new(), rig.news.len());
+        if by_discovery {
+            rig.store.unserved(&place(), &configmaps(), &mut out);
+        } else {
+            refuse(&mut rig, FaultKind::Unserved);
+        }
+        rig.hear(out);
+        assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Unserved));
+        assert_eq!(rig.seen(&key("one", "tea")), Known::Unknown(Doubt::Unserved));
+        assert_eq!(rig.scopes_since(heard), [(None, Err(Doubt::Unserved))]);
+        assert_eq!(rig.changes_since(heard), [], "one line, not one for each");
+        // The CRD went and came back; its objects did not.
+        rig.servers[0].delete("one", "ale");
+        rig.servers[0].put("one", "beer", 2, false);
+        rig.servers[0].compact();
+        let (mut out, heard) = (Vec::new(), rig.news.len());
+        rig.store.served(&place(), &configmaps(), &mut out);
+        rig.hear(out);
+        rig.feed(0, Input::Tick);
+        assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::Unserved), "not listed yet");
+        rig.quiet();
+        assert_eq!(rig.scopes_since(heard), [(None, Ok(()))], "nothing flashes up in between");
+        let expected = [
+            ("ale".to_owned(), Some(11), Known::Absent(Gone::NotInList), true),
+            ("beer".to_owned(), Some(12), Known::Present(15), true),
+        ];
+        assert_eq!(rig.changes_since(heard), expected, "by discovery: {by_discovery}");
+        assert_eq!(rig.seen(&key("one", "cider")), Known::Present(13));
+    }
+}
+
+#[test]
+fn a_vanished_workspace_answers_403_and_nothing_in_it_is_absent() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    refuse(&mut rig, FaultKind::Forbidden);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Forbidden));
+    rig.cut(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Forbidden), "a lost link allows nothing");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(11));
+}
+
+#[test]
+fn only_a_complete_list_ends_a_total_doubt() {
+    let mut rig = Rig::new(Mode::Whole);
+    for name in ["ale", "beer", "cider"] {
+        rig.servers[0].put("one", name, 1, false);
+    }
+    rig.quiet();
+    refuse(&mut rig, FaultKind::Unserved);
+    for kind in [FaultKind::Unauthorized, FaultKind::Invalid, FaultKind::Expired, FaultKind::Away] {
+        rig.wait(Duration::from_mins(1));
+        refuse(&mut rig, kind);
+        assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Unserved), "{kind:?}");
+    }
+    rig.wait(Duration::from_mins(1));
+    rig.step(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Unserved), "one page of two");
+    rig.step(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(11));
+}
+
+#[test]
+fn one_shard_that_forbids_a_kind_does_not_take_it_from_the_others() {
+    let mut rig = harbor();
+    refuse(&mut rig, FaultKind::Forbidden);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Forbidden));
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::Lost));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("three", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
+    let mut rig = Rig::new(Mode::Whole);
+    refuse(&mut rig, FaultKind::Retry(Some(Duration::from_secs(11))));
+    let Fetch::WaitUntil(until) = rig.wires[0].follower.next(rig.now) else { panic!("no wait") };
+    assert_eq!(until - rig.now.mono, Duration::from_secs(11));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotListed));
+    assert_eq!(rig.wires[0].follower.deadline(), Some(until));
+    let turn = rig.wires[0].follower.turn();
+    rig.feed(0, Input::Tick);
+    assert_eq!(rig.wires[0].follower.turn(), turn, "not before its time");
+    rig.wait(Duration::from_secs(11));
+    rig.feed(0, Input::Tick);
+    assert_ne!(rig.wires[0].follower.turn(), turn, "a tick ends the wait");
+    assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }));
+}
