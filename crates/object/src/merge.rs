@@ -1,0 +1,69 @@
+//! Merge patches (RFC 7386).
+
+use serde_json::{Map, Value};
+
+use crate::json::Raw;
+use crate::malformed::Malformed;
+
+/// Applies a merge patch: members of a map are merged one by one, `null` removes a member, and anything else
+/// replaces what was there.
+pub fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(members) = target else { return };
+    for (key, change) in changes {
+        if change.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry(key.as_str()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// Applies a merge patch to JSON bytes. An error is about the patch if the target could be read.
+pub fn merge_json(target: &[u8], patch: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut value = Raw::parse(target)?.to_value();
+    merge(&mut value, &Raw::parse(patch)?.to_value());
+    Ok(value.to_string().into_bytes())
+}
+
+/// The merge patch that makes `from` into `to`; none if they are equal.
+///
+/// A merge patch cannot put a `null` into a map, so a member that is `null` in `to` counts as missing there,
+/// as it does for API servers. Arrays are replaced as a whole.
+pub fn diff(from: &Value, to: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (from, to) else {
+        return if from == to { None } else { Some(without_nulls(to)) };
+    };
+    let mut patch = Map::new();
+    for key in old.keys() {
+        if new.get(key).is_none_or(Value::is_null) {
+            patch.insert(key.clone(), Value::Null);
+        }
+    }
+    for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
+        let change = match old.get(key) {
+            Some(before) => diff(before, value),
+            None => Some(without_nulls(value)),
+        };
+        if let Some(change) = change {
+            patch.insert(key.clone(), change);
+        }
+    }
+    if patch.is_empty() { None } else { Some(Value::Object(patch)) }
+}
+
+/// Maps without members that are `null`; arrays are left alone, as a patch leaves them.
+fn without_nulls(value: &Value) -> Value {
+    let Value::Object(members) = value else { return value.clone() };
+    let kept = members.iter().filter(|(_, member)| !member.is_null());
+    Value::Object(kept.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
+}
+
+#[cfg(test)]
+mod tests;
