@@ -1,0 +1,148 @@
+//! The breaker: a mass withdrawal is held until somebody confirms it.
+//!
+//! Withdrawals of one scope (a placement, a mailbox) are collected until the whole scope was evaluated anew,
+//! and then released or held together. Users of comparable systems lost everything to one wrong edit, one
+//! empty answer, one renamed cluster (H1, H5, H8); with the breaker they are asked first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mailboat_object::digest::{Digest, digest_of_value};
+use mailboat_object::key::{Key, Name};
+use serde_json::Value;
+
+use crate::plan::{ChangeId, Permit};
+use crate::warrant::Evidence;
+
+/// What the breaker counts together: role and configuration object, or a cluster for what nobody claims.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ScopeId(pub Name);
+
+/// When a withdrawal is too large to go unasked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Threshold {
+    /// Fewer than this many at once always go.
+    pub at_least: usize,
+    /// More than this share of what the scope has delivered is held, in percent.
+    pub over_percent: usize,
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self { at_least: 10, over_percent: 50 }
+    }
+}
+
+/// Collects withdrawals by scope and says which may go.
+#[derive(Default)]
+pub struct Breaker {
+    threshold: Threshold,
+    scopes: BTreeMap<ScopeId, Scope>,
+}
+
+#[derive(Default)]
+struct Scope {
+    /// What stands at its places and is ours.
+    delivered: usize,
+    /// What would be withdrawn and counts.
+    proposed: BTreeSet<Key>,
+    /// How the configuration stood when the proposals were made.
+    configuration: Option<Digest>,
+    /// Whether everything in it was evaluated since the last change.
+    evaluated: bool,
+    /// What somebody confirmed and is not gone yet. By slot, because the change's own name is made from all of
+    /// its losers and these become fewer while it is carried out.
+    released: BTreeSet<Key>,
+}
+
+impl Breaker {
+    /// A breaker with its own threshold.
+    pub fn new(threshold: Threshold) -> Self {
+        Self { threshold, scopes: BTreeMap::new() }
+    }
+
+    /// A scope's configuration changed, or a list of its sources is being taken: nothing in it goes before it
+    /// was evaluated as a whole.
+    pub fn reopen(&mut self, scope: &ScopeId, configuration: Digest) {
+        let state = self.scopes.entry(scope.clone()).or_default();
+        state.evaluated = false;
+        state.configuration = Some(configuration);
+        state.proposed.clear();
+    }
+
+    /// The whole scope was evaluated: what was proposed is all that would go.
+    pub fn evaluated(&mut self, scope: &ScopeId) {
+        self.scopes.entry(scope.clone()).or_default().evaluated = true;
+    }
+
+    /// One more object of a scope stands at its place.
+    pub fn delivered(&mut self, scope: &ScopeId) {
+        self.scopes.entry(scope.clone()).or_default().delivered += 1;
+    }
+
+    /// One object fewer of a scope stands at its place.
+    pub fn departed(&mut self, scope: &ScopeId) {
+        if let Some(state) = self.scopes.get_mut(scope) {
+            state.delivered = state.delivered.saturating_sub(1);
+        }
+    }
+
+    /// Notes that a slot would be withdrawn, and whether that counts: what was seen to be deleted one by one,
+    /// while we watched, does not.
+    pub fn propose(&mut self, scope: &ScopeId, slot: &Key, why: &Evidence) {
+        let counts = match why {
+            Evidence::SourceGone(gone) => !gone.seen_live(),
+            Evidence::SourceDeleting(_) => false,
+            Evidence::Deselected(_) => true,
+        };
+        if counts {
+            let state = self.scopes.entry(scope.clone()).or_default();
+            if !state.released.contains(slot) {
+                state.proposed.insert(slot.clone());
+            }
+        }
+    }
+
+    /// A slot is wanted again, or gone.
+    pub fn recall(&mut self, scope: &ScopeId, slot: &Key) {
+        if let Some(state) = self.scopes.get_mut(scope) {
+            state.proposed.remove(slot);
+            state.released.remove(slot);
+        }
+    }
+
+    /// Somebody confirmed a change. It lets exactly that change go: if what would go is another by now, this
+    /// says no and changes nothing.
+    #[must_use]
+    pub fn confirm(&mut self, scope: &ScopeId, change: ChangeId) -> bool {
+        let Some(state) = self.scopes.get_mut(scope) else { return false };
+        let fits = state.evaluated && state.change() == change;
+        if fits {
+            state.released.append(&mut state.proposed);
+        }
+        fits
+    }
+
+    /// The word on one withdrawal in a scope.
+    pub fn permit(&self, scope: &ScopeId, slot: &Key) -> Permit {
+        let Some(state) = self.scopes.get(scope) else { return Permit::Pending };
+        if !state.proposed.contains(slot) {
+            // Confirmed, or a single live delete, whose own confirmation is the fresh look at its source.
+            return Permit::Open;
+        }
+        if !state.evaluated {
+            return Permit::Pending;
+        }
+        let many = state.proposed.len() >= self.threshold.at_least
+            && state.proposed.len() * 100 > state.delivered * self.threshold.over_percent;
+        if many { Permit::Held(state.change()) } else { Permit::Open }
+    }
+}
+
+impl Scope {
+    fn change(&self) -> ChangeId {
+        let configuration = self.configuration.unwrap_or(Digest::NONE).to_string();
+        let losers = self.proposed.iter().map(ToString::to_string);
+        let change = std::iter::once(configuration).chain(losers).map(Value::from).collect();
+        ChangeId(digest_of_value(&change).bits())
+    }
+}

@@ -1,0 +1,172 @@
+//! Turning an action into a request, from the bodies at hand.
+
+use std::sync::Arc;
+
+use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::merge::diff;
+use mailboat_object::object::Object;
+use mailboat_object::wire::{Call, Part, Propagation, Verb};
+use serde_json::{Value, json};
+
+use crate::mark::Marks;
+use crate::plan::{Action, Expect, How};
+use crate::want::{Body, StatusReturn, Want};
+
+/// What a request is made from.
+pub struct Parts<'a> {
+    /// The slot.
+    pub key: &'a Key,
+    /// Our field manager.
+    pub manager: &'a Name,
+    /// The marks of the slot's role.
+    pub marks: Option<&'a Arc<dyn Marks>>,
+    /// What is wanted there.
+    pub want: Option<&'a Want>,
+    /// The source, if it is present.
+    pub source: Option<&'a Object>,
+    /// What stands there.
+    pub target: Option<&'a Object>,
+    /// What is reported back, for a report.
+    pub report: Option<&'a Body>,
+    /// What to do.
+    pub action: &'a Action,
+}
+
+/// What became of an action.
+#[derive(Debug)]
+pub enum Composed {
+    /// This request.
+    Call(Call),
+    /// Nothing: what would be written stands there already.
+    Nothing,
+    /// It cannot be written; one sentence for people.
+    Refused(String),
+}
+
+/// The request that carries out an action.
+pub fn compose(parts: &Parts<'_>) -> Composed {
+    match parts.action {
+        Action::EnsureNamespace => ensure_namespace(parts),
+        Action::Deliver { expect, how } => deliver(parts, expect, *how, false),
+        Action::Compare => match parts.target {
+            Some(target) => deliver(parts, &Expect::Uid(target.uid.clone()), How::Apply, true),
+            None => Composed::Nothing,
+        },
+        Action::Report(how) => report(parts, *how),
+        Action::Finalizer { name, add } => finalizer(parts, name, *add),
+        Action::Delete(warrant) => Composed::Call(Call {
+            key: parts.key.clone(),
+            verb: Verb::Delete {
+                uid: warrant.uid().clone(),
+                version: Some(warrant.version()),
+                propagation: Propagation::Background,
+            },
+            part: Part::Whole,
+            dry_run: false,
+        }),
+        Action::Release { uid, version } => match parts.marks {
+            Some(marks) => {
+                let mut patch = marks.remove();
+                patch["metadata"]["uid"] = Value::from(uid.to_string());
+                patch["metadata"]["resourceVersion"] = Value::from(version.to_string());
+                merge(parts.key, parts.manager, Part::Whole, &patch)
+            }
+            None => Composed::Nothing,
+        },
+        Action::ConfirmGone(_) => Composed::Nothing,
+    }
+}
+
+/// Lets go of an object that a first delivery met: an apply of nothing takes away what only we had put there.
+pub fn let_go(key: &Key, manager: &Name, met: &Object) -> Call {
+    let mut body = json!({
+        "apiVersion": met.api_version(),
+        "kind": met.kind_name(),
+        "metadata": { "name": key.name.as_str(), "uid": met.uid.to_string() },
+    });
+    if !key.namespace.is_empty() {
+        body["metadata"]["namespace"] = Value::from(key.namespace.as_str());
+    }
+    Call {
+        key: key.clone(),
+        verb: Verb::Apply { body: bytes(&body), manager: manager.clone(), force: false },
+        part: Part::Whole,
+        dry_run: false,
+    }
+}
+
+fn ensure_namespace(parts: &Parts<'_>) -> Composed {
+    let name = &parts.key.namespace;
+    let key = Key {
+        cluster: parts.key.cluster.clone(),
+        kind: KindId::new("", "namespaces"),
+        namespace: Name::EMPTY,
+        name: name.clone(),
+    };
+    let body =
+        bytes(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name.as_str() } }));
+    let verb = Verb::Create { body, manager: parts.manager.clone() };
+    Composed::Call(Call { key, verb, part: Part::Whole, dry_run: false })
+}
+
+fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Composed {
+    let (Some(want), Some(marks)) = (parts.want, parts.marks) else { return Composed::Nothing };
+    let uid = match expect {
+        Expect::New => None,
+        Expect::Uid(uid) => Some(uid),
+    };
+    let body = match marks.write(want, uid) {
+        Ok(body) => body,
+        Err(sentence) => return Composed::Refused(sentence),
+    };
+    let manager = parts.manager.clone();
+    let verb = match (how, expect) {
+        (How::Apply, Expect::New) => Verb::Apply { body, manager, force: false },
+        (How::Apply, Expect::Uid(_)) => Verb::Apply { body, manager, force: true },
+        (How::Patch, Expect::New) => Verb::Create { body, manager },
+        (How::Patch, Expect::Uid(_)) => Verb::Merge { body, manager },
+    };
+    Composed::Call(Call { key: parts.key.clone(), verb, part: Part::Whole, dry_run })
+}
+
+fn report(parts: &Parts<'_>, how: StatusReturn) -> Composed {
+    let (Some(source), Some(report)) = (parts.source, parts.report) else { return Composed::Nothing };
+    let Ok(new) = serde_json::from_slice::<Value>(&report.json) else { return Composed::Nothing };
+    let old = source.get(&["status"]).map_or(Value::Null, mailboat_object::json::Raw::to_value);
+    if old == new {
+        return Composed::Nothing;
+    }
+    let patch = json!({
+        "metadata": { "uid": source.uid.to_string(), "resourceVersion": source.version.to_string() },
+        "status": diff(&old, &new),
+    });
+    let part = if how == StatusReturn::Subresource { Part::Status } else { Part::Whole };
+    merge(&source.key, parts.manager, part, &patch)
+}
+
+fn finalizer(parts: &Parts<'_>, name: &Name, add: bool) -> Composed {
+    let Some(source) = parts.source else { return Composed::Nothing };
+    let mut finalizers: Vec<String> = source
+        .finalizers()
+        .filter(|finalizer| *finalizer != name.as_str())
+        .map(std::borrow::Cow::into_owned)
+        .collect();
+    if add {
+        finalizers.push(name.to_string());
+    }
+    let patch = json!({ "metadata": {
+        "uid": source.uid.to_string(),
+        "resourceVersion": source.version.to_string(),
+        "finalizers": finalizers,
+    }});
+    merge(&source.key, parts.manager, Part::Whole, &patch)
+}
+
+fn merge(key: &Key, manager: &Name, part: Part, patch: &Value) -> Composed {
+    let verb = Verb::Merge { body: bytes(patch), manager: manager.clone() };
+    Composed::Call(Call { key: key.clone(), verb, part, dry_run: false })
+}
+
+fn bytes(value: &Value) -> Arc<[u8]> {
+    Arc::from(value.to_string().into_bytes())
+}

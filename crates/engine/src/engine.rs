@@ -1,0 +1,396 @@
+//! The engine: what changed goes in, what is to be called comes out.
+//!
+//! Two stages, in this order. **Evaluate**: for every (route, source) that may have changed, ask the route where
+//! it goes and what it is there; the answer is kept as claims on slots. **Plan**: for every slot that may have
+//! changed, ask [`plan`](crate::plan::plan) and turn its actions into calls. All that waits for evaluation is
+//! evaluated before any slot is planned, so that a withdrawal is never planned from half an evaluation.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::Object;
+use mailboat_object::wire::{Abilities, Call};
+use mailboat_store::interest::PlaceId;
+use mailboat_store::seen::{Change, News, Seen};
+use mailboat_store::store::Store;
+use slab::Slab;
+
+use crate::breaker::{Breaker, ScopeId, Threshold};
+use crate::fans::{Fans, RouteIndex};
+use crate::mark::{Mark, Marked, Marks, OwnerId};
+use crate::plan::{ChangeId, Verdict};
+use crate::queue::{Queue, Urgency};
+use crate::route::{Destination, DestinationId, Route, RouteId};
+use crate::slots::{SlotId, Slots};
+use crate::warrant::WholeConfiguration;
+
+mod carry;
+mod evaluate;
+mod explain;
+mod faults;
+mod settle;
+mod sight;
+
+pub use carry::{Ticket, Work};
+pub use explain::{Claimed, Explanation};
+
+/// How the engine behaves; each limit has its reason at its default.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Calls under way at once. A single connection carries 64 as fast as any number.
+    pub in_flight: usize,
+    /// The first delay after a failed call, in milliseconds; doubled each time.
+    pub back_off_first: u64,
+    /// The longest delay after a failed call, in milliseconds.
+    pub back_off_most: u64,
+    /// How often in a row another hand may rewrite what we own before we slow down.
+    pub fights: u8,
+    /// When a withdrawal is too large to go unasked.
+    pub threshold: Threshold,
+    /// Evaluations in one go before others get their turn.
+    pub evaluations: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            in_flight: 64,
+            back_off_first: 200,
+            back_off_most: 60_000,
+            fights: 5,
+            threshold: Threshold::default(),
+            evaluations: 1_000,
+        }
+    }
+}
+
+/// What the engine wants done.
+#[derive(Debug)]
+pub enum Next {
+    /// Send this, and say how it went by [`Engine::done`].
+    Call(Ticket, Call),
+    /// Look afresh at this source and what it depends on, and say what was found by [`Engine::looked`].
+    Look(Ticket, Key),
+    /// There is more to evaluate; let others have their turn first.
+    Again,
+    /// Nothing before this time, in milliseconds.
+    WaitUntil(u64),
+    /// Nothing until something changes.
+    Idle,
+}
+
+/// A verdict that changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Notice {
+    /// The slot.
+    pub slot: Key,
+    /// How it stands now.
+    pub verdict: Verdict,
+    /// The last fault, if the verdict has to do with one.
+    pub fault: Option<Box<str>>,
+}
+
+/// The engine.
+pub struct Engine {
+    pub(crate) owner: OwnerId,
+    pub(crate) manager: Name,
+    pub(crate) options: Options,
+    pub(crate) marks: Vec<Arc<dyn Marks>>,
+    pub(crate) routes: Slab<RouteEntry>,
+    route_ids: BTreeMap<RouteId, RouteIndex>,
+    by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
+    pub(crate) clusters: BTreeMap<ClusterId, ClusterState>,
+    pub(crate) fans: Fans,
+    pub(crate) slots: Slots,
+    pub(crate) evaluations: Queue<evaluate::Evaluation, RouteIndex>,
+    pub(crate) plans: Queue<SlotId, RouteIndex>,
+    pub(crate) unsettled: BTreeSet<SlotId>,
+    pub(crate) breaker: Breaker,
+    pub(crate) configuration: Option<WholeConfiguration>,
+    pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
+    pub(crate) tickets: u64,
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// A route in the engine. It outlives its removal until all that it placed was let go.
+pub(crate) struct RouteEntry {
+    pub(crate) id: RouteId,
+    pub(crate) scope: ScopeId,
+    pub(crate) route: Option<Arc<dyn Route>>,
+}
+
+/// What the engine knows about a cluster it writes to.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterState {
+    pub(crate) abilities: Abilities,
+    /// While it is away: until when no call is tried, and how often in a row that was so.
+    pub(crate) away: Option<Away>,
+}
+
+/// A cluster that cannot be reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Away {
+    pub(crate) until: u64,
+    pub(crate) attempts: u8,
+    /// The slot that tries first when the time has come, and whether it does.
+    pub(crate) first: SlotId,
+    pub(crate) trying: bool,
+}
+
+impl Engine {
+    /// An engine for one owner, writing under one field manager, that knows its copies by these marks.
+    pub fn new(owner: OwnerId, manager: Name, marks: Vec<Arc<dyn Marks>>, options: Options) -> Self {
+        let breaker = Breaker::new(options.threshold);
+        Self {
+            owner,
+            manager,
+            options,
+            marks,
+            routes: Slab::new(),
+            route_ids: BTreeMap::new(),
+            by_kind: HashMap::default(),
+            destinations: HashMap::default(),
+            clusters: BTreeMap::new(),
+            fans: Fans::default(),
+            slots: Slots::default(),
+            evaluations: Queue::default(),
+            plans: Queue::default(),
+            unsettled: BTreeSet::new(),
+            breaker,
+            configuration: None,
+            flights: BTreeMap::new(),
+            tickets: 0,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Names a cluster that may be written, and how.
+    pub fn cluster(&mut self, cluster: ClusterId, abilities: Abilities) {
+        self.clusters.insert(cluster, ClusterState { abilities, away: None });
+    }
+
+    /// Names a destination. Routes refer to it by its id.
+    pub fn destination(&mut self, destination: Destination) {
+        self.destinations.insert(destination.id, destination);
+    }
+
+    /// A route was made, changed or, with `None`, taken away with the configuration that it came from.
+    pub fn configure(&mut self, store: &Store, id: &RouteId, route: Option<Arc<dyn Route>>) {
+        let index = match (self.route_ids.get(id).copied(), &route) {
+            (Some(index), _) => index,
+            (None, None) => return,
+            (None, Some(route)) => {
+                let entry = RouteEntry { id: id.clone(), scope: route.scope().clone(), route: None };
+                let index = RouteIndex(u32::try_from(self.routes.insert(entry)).unwrap_or(u32::MAX));
+                self.route_ids.insert(id.clone(), index);
+                index
+            }
+        };
+        for routes in self.by_kind.values_mut() {
+            routes.remove(&index);
+        }
+        self.by_kind.retain(|_, routes| !routes.is_empty());
+        let digest = route.as_ref().map_or(Digest::NONE, |route| route.configuration());
+        let mut sources = Vec::new();
+        if let Some(route) = &route {
+            for wanted in route.sources() {
+                let slot = self.by_kind.entry((wanted.cluster.clone(), wanted.kind.clone())).or_default();
+                slot.insert(index);
+                sources.extend(keys(store, &wanted.place, wanted.cluster.as_ref(), &wanted.kind));
+            }
+        }
+        let Some(entry) = self.routes.get_mut(index.0 as usize) else { return };
+        if let Some(route) = &route {
+            entry.scope = route.scope().clone();
+        }
+        entry.route = route;
+        self.breaker.reopen(&entry.scope.clone(), digest);
+        let known: Vec<_> = self.fans.of_route(index);
+        let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
+        for fan in known.into_iter().chain(listed) {
+            self.evaluate_later(fan, Urgency::Live);
+        }
+    }
+
+    /// Every list that the configuration is made of is complete: from now on, what no route selects is known
+    /// not to be selected. `None`: it is not so any more.
+    pub fn configuration_known(&mut self, version: Option<u64>) {
+        self.configuration = version.map(WholeConfiguration::known);
+        if self.configuration.is_some() {
+            let unclaimed = self.slots.matching(|slot| slot.claims.is_empty());
+            self.unsettled.extend(unclaimed);
+        }
+    }
+
+    /// Somebody confirmed a held change. False if what would be withdrawn is another change by now.
+    #[must_use]
+    pub fn confirm(&mut self, scope: &ScopeId, change: ChangeId) -> bool {
+        let fits = self.breaker.confirm(scope, change);
+        if fits {
+            for slot in self.slots.matching(|slot| settle::scope_of(slot) == *scope) {
+                self.plan_later(slot, Urgency::Live);
+            }
+        }
+        fits
+    }
+
+    /// Something was learned.
+    pub fn observe(&mut self, store: &Store, news: &News) {
+        match news {
+            News::Object(change) => self.observe_object(change),
+            News::Scope { place, cluster, kind, .. } => {
+                self.observe_scope(store, place, cluster.as_ref(), kind);
+            }
+        }
+    }
+
+    fn observe_object(&mut self, change: &Change) {
+        let urgency = urgency(&change.key, change.live);
+        for reader in self.fans.woken_by(&change.key) {
+            self.wake(reader, urgency);
+        }
+        for route in self.routes_of(&change.key) {
+            let known = self.fans.find(route, &change.key);
+            match (&change.now, known) {
+                (Seen::Present(_) | Seen::Unknown(_), None) => {
+                    let fan = self.fans.of(route, &change.key);
+                    self.evaluate_later(fan, urgency);
+                }
+                (Seen::Absent(absence), Some(fan)) => {
+                    if let Some(fan) = self.fans.get_mut(fan) {
+                        fan.gone = Some(*absence);
+                    }
+                    self.evaluate_later(fan, urgency);
+                }
+                (_, Some(fan)) => self.evaluate_later(fan, urgency),
+                (Seen::Absent(_), None) => {}
+            }
+        }
+        self.observe_target(change, urgency);
+    }
+
+    fn observe_target(&mut self, change: &Change, urgency: Urgency) {
+        let slot = match (self.slots.find(&change.key), &change.now) {
+            (Some(slot), _) => slot,
+            // A copy of ours that nobody claims: configuration that shrank while we were away.
+            (None, Seen::Present(target)) if self.mark_on(target).is_some() => self.slots.at(&change.key),
+            (None, _) => return,
+        };
+        if let (Seen::Present(target), Some(state)) = (&change.now, self.slots.get_mut(slot)) {
+            // The body is at hand now, and may not be kept.
+            if target.is_whole() && state.record.result.is_none() {
+                state.fresh = Some(Arc::clone(target));
+            }
+        }
+        self.plan_later(slot, urgency);
+    }
+
+    /// A whole kind became known or doubtful at a place: every source that is read there and every slot of it is
+    /// looked at again.
+    fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
+        let concerns = |key: &Key| key.kind == *kind && cluster.is_none_or(|cluster| key.cluster == *cluster);
+        let mut stale = BTreeSet::new();
+        for (index, entry) in &self.routes {
+            let route = RouteIndex(u32::try_from(index).unwrap_or(u32::MAX));
+            let reads = entry.route.iter().flat_map(|route| route.sources());
+            for sources in reads.filter(|sources| sources.kind == *kind && sources.place == *place) {
+                let listed = keys(store, place, sources.cluster.as_ref(), kind);
+                stale.extend(listed.into_iter().filter(concerns).map(|source| (route, source)));
+            }
+            for fan in self.fans.of_route(route) {
+                let source = self.fans.get(fan).map(|fan| &fan.source).filter(|source| concerns(source));
+                stale.extend(source.map(|source| (route, source.clone())));
+            }
+        }
+        for (route, source) in stale {
+            let fan = self.fans.of(route, &source);
+            self.evaluate_later(fan, Urgency::Listed);
+        }
+        for slot in self.slots.matching(|slot| concerns(&slot.key)) {
+            self.plan_later(slot, Urgency::Listed);
+        }
+    }
+
+    /// Verdicts that changed since this was last asked.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// How a slot stands, if there is one.
+    pub fn verdict(&self, key: &Key) -> Option<&Verdict> {
+        self.slots.get(self.slots.find(key)?)?.verdict.as_ref()
+    }
+
+    /// How many calls were wanted so far; it stands still while there is nothing to do.
+    pub fn calls(&self) -> u64 {
+        self.tickets
+    }
+
+    /// How many slots there are.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The mark of ours that an object bears.
+    pub(crate) fn mark_on(&self, target: &Object) -> Option<Mark> {
+        self.marks.iter().find_map(|marks| match marks.read(target) {
+            Marked::Ours(mark) if mark.owner == self.owner => Some(mark),
+            _ => None,
+        })
+    }
+
+    fn routes_of(&self, source: &Key) -> Vec<RouteIndex> {
+        let here = self.by_kind.get(&(Some(source.cluster.clone()), source.kind.clone()));
+        let anywhere = self.by_kind.get(&(None, source.kind.clone()));
+        here.into_iter().chain(anywhere).flatten().copied().collect()
+    }
+
+    /// Whether any route would see this object as a source.
+    pub(crate) fn is_source(&self, key: &Key) -> bool {
+        !self.routes_of(key).is_empty()
+    }
+
+    /// Wants a slot planned. One that nobody claims is settled with its whole scope first.
+    pub(crate) fn plan_later(&mut self, slot: SlotId, urgency: Urgency) {
+        let Some(state) = self.slots.get_mut(slot) else { return };
+        if state.under_way {
+            state.again = true;
+            return;
+        }
+        if state.claims.is_empty() {
+            self.unsettled.insert(slot);
+        }
+        let lane = state
+            .claims
+            .first()
+            .and_then(|claim| self.fans.get(claim.fan))
+            .map_or(RouteIndex(u32::MAX), |f| f.route);
+        self.plans.push(slot, lane, urgency);
+    }
+}
+
+/// Namespaces and CRDs go first: others wait for them.
+pub(crate) fn urgency(key: &Key, live: bool) -> Urgency {
+    let first = (key.kind.group().is_empty() && key.kind.resource() == "namespaces")
+        || (key.kind.group() == "apiextensions.k8s.io" && key.kind.resource() == "customresourcedefinitions");
+    match (live, first) {
+        (true, true) => Urgency::LiveFirst,
+        (true, false) => Urgency::Live,
+        (false, true) => Urgency::ListedFirst,
+        (false, false) => Urgency::Listed,
+    }
+}
+
+/// The sources of a kind that are known to be there: in one cluster, or in all that a place shows.
+fn keys(store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<Key> {
+    match cluster {
+        Some(cluster) => match store.range(cluster, kind, None) {
+            Ok(range) => range.map(|object| object.key.clone()).collect(),
+            Err(_) => Vec::new(),
+        },
+        None => store.across(place, kind).map(|object| object.key.clone()).collect(),
+    }
+}

@@ -1,0 +1,369 @@
+//! Carrying out: slots are planned, plans become calls, and replies become records.
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::Key;
+use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_object::wire::{Call, Fault, Reply};
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+
+use super::settle::scope_of;
+use super::sight::{Sight, WantedHere};
+use super::{ClusterState, Engine, Next, Notice};
+use crate::compose::{Composed, compose};
+use crate::mark::Marked;
+use crate::plan::{Action, Expect, Likeness, Plan, Slot, Verdict, Wanted, plan};
+use crate::queue::Urgency;
+use crate::route::View;
+use crate::slots::{SlotId, Written};
+use crate::warrant::{Confirmed, Evidence, Look};
+
+/// Names a call under way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub u64);
+
+/// A call under way: for which slot, and what it does.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    slot: SlotId,
+    work: Work,
+    /// What was intended, if something was delivered: a failure of it does not hold up another intent.
+    intent: Option<Digest>,
+}
+
+/// What a call under way does for its slot.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Work {
+    /// Carries out an action.
+    Act(Action),
+    /// Lets go of what a first delivery met.
+    LetGo,
+}
+
+impl Engine {
+    /// What to do next.
+    pub fn next(&mut self, now: u64, store: &Store) -> Next {
+        for _ in 0..self.options.evaluations {
+            match self.evaluations.pop(now) {
+                Some(evaluation) => self.evaluate(store, evaluation),
+                None => break,
+            }
+        }
+        if !self.evaluations.is_empty() {
+            return Next::Again;
+        }
+        if !self.unsettled.is_empty() {
+            self.settle(store);
+        }
+        self.try_those_away(now);
+        while self.flights.len() < self.options.in_flight {
+            let Some(slot) = self.plans.pop(now) else {
+                let waits = |cluster: &ClusterState| {
+                    cluster.away.as_ref().filter(|away| !away.trying).map(|a| a.until)
+                };
+                let away = self.clusters.values().filter_map(waits).min();
+                return match [self.plans.due(), away].into_iter().flatten().min() {
+                    Some(at) => Next::WaitUntil(at),
+                    None => Next::Idle,
+                };
+            };
+            if let Some(next) = self.plan_slot(now, store, slot) {
+                return next;
+            }
+            self.nothing_to_try(slot);
+        }
+        Next::Idle
+    }
+
+    /// How a call went.
+    pub fn done(
+        &mut self,
+        now: u64,
+        store: &Store,
+        ticket: Ticket,
+        reply: Result<Reply, Fault>,
+    ) -> Option<Next> {
+        let flight = self.flights.remove(&ticket)?;
+        let id = flight.slot;
+        if let Some(state) = self.slots.get_mut(id) {
+            state.under_way = false;
+            state.again = false;
+        }
+        let follow_up = match reply {
+            Ok(reply) => {
+                if let Some(cluster) = self.slots.get(id).map(|state| state.key.cluster.clone()) {
+                    self.cluster_answers(&cluster);
+                }
+                self.succeeded(now, store, id, flight.work, &reply)
+            }
+            Err(fault) => {
+                self.failed(now, id, &flight.work, flight.intent, &fault);
+                None
+            }
+        };
+        if let Some((work, call)) = follow_up {
+            return Some(self.launch(id, work, None, call));
+        }
+        self.plan_later(id, Urgency::Live);
+        None
+    }
+
+    /// What a fresh look at a source found.
+    pub fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
+        let Some(flight) = self.flights.remove(&ticket) else { return };
+        let id = flight.slot;
+        let Some(state) = self.slots.get_mut(id) else { return };
+        state.under_way = false;
+        match found.map(Confirmed::by) {
+            Ok(Some(confirmed)) => {
+                state.attempts = 0;
+                if let Some(gone) = state.gone.take() {
+                    state.gone = Some(Box::new(gone.confirmed(confirmed)));
+                }
+            }
+            // The source is there after all, or its workspace or kind is going: that is no deletion.
+            Ok(None) => {
+                self.rest(now, id, "its source is not shown to be deleted: its workspace or kind is going");
+            }
+            Err(fault) => self.rest(now, id, &fault.text),
+        }
+        self.plan_later(id, Urgency::Live);
+    }
+
+    fn plan_slot(&mut self, now: u64, store: &Store, id: SlotId) -> Option<Next> {
+        let sight = self.look_at(store, id)?;
+        let state = self.slots.get_mut(id)?;
+        if !matches!(sight.target, Seen::Unknown(_)) {
+            state.written = None;
+        }
+        if let Seen::Present(target) = &sight.target {
+            if matches!(sight.marked, Marked::Ours(_)) {
+                state.record.uid = Some(target.uid.clone());
+            } else {
+                state.record.uid = None;
+            }
+            if sight.likeness == Likeness::Same {
+                state.record.result = Some(target.content);
+                if !target.hands.ours.is_none() {
+                    state.record.ours = Some(target.hands.ours);
+                }
+                state.fresh = None;
+            }
+        }
+        self.count(id);
+        let decided = self.decide(now, store, id, &sight);
+        self.notice(id, &decided.verdict);
+        let gone = decided.verdict == Verdict::Settled && matches!(sight.wanted, WantedHere::No(_));
+        let action = decided.actions.into_iter().next();
+        match action {
+            None if gone => self.forget(id),
+            // What rests is looked at again when its rest is over, whoever asked for this look.
+            None => self.wake_after_rest(now, id),
+            Some(Action::ConfirmGone(source)) => {
+                let Ok(WantedHere::No(Evidence::SourceGone(gone))) = Ok::<_, ()>(sight.wanted) else {
+                    return None;
+                };
+                let state = self.slots.get_mut(id)?;
+                state.gone = Some(Box::new(gone));
+                state.under_way = true;
+                let ticket = self.ticket(id, Work::Act(Action::ConfirmGone(source.clone())), None);
+                return Some(Next::Look(ticket, source));
+            }
+            Some(action) => return self.carry_out(now, store, id, &sight, action),
+        }
+        None
+    }
+
+    pub(super) fn decide(&self, now: u64, store: &Store, id: SlotId, sight: &Sight) -> Plan {
+        let Some(state) = self.slots.get(id) else {
+            return Plan { verdict: Verdict::Settled, actions: smallvec::smallvec![] };
+        };
+        let cluster = self.clusters.get(&state.key.cluster);
+        plan(&Slot {
+            key: &state.key,
+            owner: &self.owner,
+            wanted: match &sight.wanted {
+                WantedHere::By(want) => Wanted::By(want),
+                WantedHere::No(evidence) => Wanted::No(evidence),
+                WantedHere::Undecided(hold) => Wanted::Undecided(hold),
+            },
+            source: sight.source.as_deref(),
+            target: match &sight.target {
+                Seen::Present(target) => Seen::Present(&**target),
+                Seen::Absent(absence) => Seen::Absent(*absence),
+                Seen::Unknown(doubt) => Seen::Unknown(*doubt),
+            },
+            marked: &sight.marked,
+            likeness: sight.likeness,
+            record: &state.record,
+            ready: self.ready(now, store, id, state, &sight.wanted),
+            apply: cluster.is_some_and(|cluster| cluster.abilities.apply),
+            permit: self.breaker.permit(&scope_of(state), &state.key),
+        })
+    }
+
+    fn carry_out(
+        &mut self,
+        now: u64,
+        store: &Store,
+        id: SlotId,
+        sight: &Sight,
+        action: Action,
+    ) -> Option<Next> {
+        let state = self.slots.get(id)?;
+        let want = match &sight.wanted {
+            WantedHere::By(want) => Some(&**want),
+            _ => None,
+        };
+        let target = match &sight.target {
+            Seen::Present(target) => Some(&**target),
+            _ => None,
+        };
+        let report = match (&action, want, &sight.source, target) {
+            (Action::Report(_), Some(_), Some(source), Some(target)) => {
+                let claim = state.claims.first()?;
+                let route = self.routes.get(self.lane(claim.fan).0 as usize)?.route.clone()?;
+                route.report(source, target, &View::new(store)).ok().flatten()
+            }
+            _ => None,
+        };
+        let composed = compose(&crate::compose::Parts {
+            key: &state.key,
+            manager: &self.manager,
+            marks: want.map_or_else(|| self.marks.first(), |want| Some(&want.policy.marks)),
+            want,
+            source: sight.source.as_deref(),
+            target,
+            report: report.as_ref(),
+            action: &action,
+        });
+        match composed {
+            Composed::Call(call) => {
+                let intent = want.map(|want| want.body.digest);
+                Some(self.launch(id, Work::Act(action), intent, call))
+            }
+            // There is nothing to write after all: what would be said is said already.
+            Composed::Nothing => {
+                let reported = target.map(|target| target.status);
+                if let Some(state) = self.slots.get_mut(id) {
+                    state.record.reported = reported;
+                }
+                self.plan_later(id, Urgency::Live);
+                None
+            }
+            Composed::Refused(sentence) => {
+                self.rest(now, id, &sentence);
+                self.wake_after_rest(now, id);
+                None
+            }
+        }
+    }
+
+    fn launch(&mut self, id: SlotId, work: Work, intent: Option<Digest>, call: Call) -> Next {
+        if let Some(state) = self.slots.get_mut(id) {
+            state.under_way = true;
+        }
+        Next::Call(self.ticket(id, work, intent), call)
+    }
+
+    fn ticket(&mut self, slot: SlotId, work: Work, intent: Option<Digest>) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.flights.insert(ticket, Flight { slot, work, intent });
+        ticket
+    }
+
+    fn succeeded(
+        &mut self,
+        now: u64,
+        store: &Store,
+        id: SlotId,
+        work: Work,
+        reply: &Reply,
+    ) -> Option<(Work, Call)> {
+        let state = self.slots.get_mut(id)?;
+        state.attempts = 0;
+        state.rest_until = 0;
+        state.fault = None;
+        let Work::Act(action) = work else {
+            state.rest_until = 0;
+            return None;
+        };
+        match action {
+            Action::Deliver { expect, .. } => {
+                let written = decode(&state.key, &self.manager, &reply.body)?;
+                if expect == Expect::New && !reply.created {
+                    // Something foreign was there: our fields are let go at once.
+                    let call = crate::compose::let_go(&state.key, &self.manager, &written);
+                    return Some((Work::LetGo, call));
+                }
+                state.record.uid = Some(written.uid.clone());
+                state.record.result = Some(written.content);
+                state.record.ours = (!written.hands.ours.is_none()).then_some(written.hands.ours);
+                state.record.differs_at = None;
+                state.written = Some(Written::At(written.version));
+                state.fresh = None;
+            }
+            Action::Compare => {
+                let would = decode(&state.key, &self.manager, &reply.body)?;
+                if let Seen::Present(target) = store.get(&state.key) {
+                    if would.content == target.content {
+                        state.record.fights = 0;
+                        state.record.result = Some(target.content);
+                        state.record.ours = (!target.hands.ours.is_none()).then_some(target.hands.ours);
+                    } else {
+                        state.record.differs_at = Some(target.version);
+                        let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
+                        self.fought(now, id, hand.as_deref());
+                    }
+                }
+            }
+            Action::Delete(warrant) => {
+                state.written = Some(Written::Ended(warrant.uid().clone()));
+            }
+            Action::Report(_) => {
+                if let Seen::Present(target) = store.get(&state.key) {
+                    state.record.reported = Some(target.status);
+                }
+            }
+            Action::EnsureNamespace
+            | Action::Finalizer { .. }
+            | Action::Release { .. }
+            | Action::ConfirmGone(_) => {}
+        }
+        None
+    }
+
+    fn notice(&mut self, id: SlotId, verdict: &Verdict) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        // Acting is on the way from one verdict to the next: what is refused again after another try is not news.
+        if *verdict == Verdict::Acting || state.verdict.as_ref() == Some(verdict) {
+            return;
+        }
+        state.verdict = Some(verdict.clone());
+        let fault = state.fault.clone();
+        self.notices.push(Notice { slot: state.key.clone(), verdict: verdict.clone(), fault });
+    }
+
+    fn forget(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get(id) else { return };
+        if state.claims.is_empty() && !state.under_way {
+            let (scope, key) = (scope_of(state), state.key.clone());
+            self.breaker.recall(&scope, &key);
+            self.slots.remove(id);
+        }
+    }
+}
+
+fn decode(key: &Key, manager: &str, body: &[u8]) -> Option<Object> {
+    let place = Place {
+        cluster: ClusterOf::One(&key.cluster),
+        kind: &key.kind,
+        api_version: "",
+        kind_name: "",
+        manager,
+        keep: Keep::Head,
+        limits: Limits::default(),
+    };
+    Object::decode(body, &place).ok()
+}

@@ -1,0 +1,210 @@
+//! Evaluation: where each source goes, and which slots that makes wanted.
+
+use std::sync::Arc;
+
+use mailboat_object::key::Key;
+use mailboat_object::object::Object;
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::fans::{FanId, Leg, Reader, RouteIndex};
+use crate::queue::Urgency;
+use crate::route::{DestinationId, Rank, Route, View};
+use crate::slots::{Claim, SlotId};
+use crate::want::Hold;
+use crate::warrant::SourceGone;
+
+/// Something that waits to be evaluated.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Evaluation {
+    /// All that a route makes of a source.
+    Fan(FanId),
+    /// What it makes of it at one destination.
+    Leg(FanId, DestinationId),
+}
+
+impl Engine {
+    pub(crate) fn evaluate_later(&mut self, id: FanId, urgency: Urgency) {
+        if let Some(fan) = self.fans.get_mut(id) {
+            fan.stale = true;
+            self.evaluations.push(Evaluation::Fan(id), fan.route, urgency);
+        }
+    }
+
+    pub(crate) fn wake(&mut self, reader: Reader, urgency: Urgency) {
+        match reader {
+            Reader::Fan(fan) => self.evaluate_later(fan, urgency),
+            Reader::Leg(id, to) => {
+                if let Some(fan) = self.fans.get(id) {
+                    self.evaluations.push(Evaluation::Leg(id, to), fan.route, urgency);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn evaluate(&mut self, store: &Store, evaluation: Evaluation) {
+        match evaluation {
+            Evaluation::Fan(fan) => self.evaluate_fan(store, fan),
+            Evaluation::Leg(fan, to) => {
+                if let Some((route, source)) = self.route_and_source(store, fan) {
+                    self.evaluate_leg(store, fan, to, route.as_ref(), &source);
+                }
+            }
+        }
+    }
+
+    fn route_and_source(&self, store: &Store, fan: FanId) -> Option<(Arc<dyn Route>, Arc<Object>)> {
+        let fan = self.fans.get(fan)?;
+        let route = self.routes.get(fan.route.0 as usize)?.route.clone()?;
+        match store.get(&fan.source) {
+            Seen::Present(source) => Some((route, Arc::clone(source))),
+            Seen::Absent(_) | Seen::Unknown(_) => None,
+        }
+    }
+
+    fn evaluate_fan(&mut self, store: &Store, id: FanId) {
+        let Some(fan) = self.fans.get_mut(id) else { return };
+        fan.stale = false;
+        let source_key = fan.source.clone();
+        let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
+        let Some(route) = entry.route.clone() else {
+            // Its configuration is gone: nothing of it is wanted any more.
+            self.keep_legs(id, &[], None);
+            self.fans.remove(id);
+            return;
+        };
+        match store.get(&source_key) {
+            Seen::Unknown(doubt) => {
+                let reason = format!("what is known of its source: {doubt}");
+                self.hold_fan(id, Hold { reason, on: Some(source_key) });
+            }
+            Seen::Absent(absence) => {
+                let absence = self.fans.get_mut(id).and_then(|fan| fan.gone.take()).unwrap_or(absence);
+                let gone = SourceGone::new(source_key, absence);
+                self.keep_legs(id, &[], Some(&gone));
+                self.fans.remove(id);
+            }
+            Seen::Present(source) => {
+                let source = Arc::clone(source);
+                let view = View::new(store);
+                let selected = route.select(&source, &view);
+                self.fans.note(view.take_reads(), Reader::Fan(id));
+                match selected {
+                    Err(hold) => self.hold_fan(id, hold),
+                    Ok(selected) => {
+                        if let Some(fan) = self.fans.get_mut(id) {
+                            fan.hold = None;
+                            fan.gone = None;
+                            fan.by = selected.by.clone();
+                        }
+                        self.keep_legs(id, &selected.to, None);
+                        for to in selected.to.iter() {
+                            self.evaluate_leg(store, id, *to, route.as_ref(), &source);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Undecided: the slots stay as they are, and are told to wait.
+    fn hold_fan(&mut self, id: FanId, hold: Hold) {
+        let Some(fan) = self.fans.get_mut(id) else { return };
+        fan.hold = Some(hold);
+        let slots: Vec<SlotId> = fan.legs.iter().flat_map(|leg| leg.slots.iter().copied()).collect();
+        for slot in slots {
+            self.plan_later(slot, Urgency::Listed);
+        }
+    }
+
+    /// Drops the legs to destinations that are not among those to keep.
+    fn keep_legs(&mut self, id: FanId, keep: &[DestinationId], gone: Option<&SourceGone>) {
+        let Some(fan) = self.fans.get_mut(id) else { return };
+        let mut dropped = Vec::new();
+        fan.legs.retain(|leg| {
+            let kept = keep.binary_search(&leg.to).is_ok();
+            if !kept {
+                dropped.push(leg.clone());
+            }
+            kept
+        });
+        for leg in dropped {
+            self.disclaim(id, &leg, gone);
+        }
+    }
+
+    fn disclaim(&mut self, fan: FanId, leg: &Leg, gone: Option<&SourceGone>) {
+        for slot in &leg.slots {
+            if let Some(state) = self.slots.get_mut(*slot) {
+                state.disclaim(fan, leg.to);
+                if state.claims.is_empty() {
+                    state.gone = gone.cloned().map(Box::new);
+                }
+            }
+            self.plan_later(*slot, Urgency::Live);
+        }
+    }
+
+    fn evaluate_leg(
+        &mut self,
+        store: &Store,
+        id: FanId,
+        to: DestinationId,
+        route: &dyn Route,
+        source: &Object,
+    ) {
+        let Some(destination) = self.destinations.get(&to) else { return };
+        let view = View::new(store);
+        let wants = route.project(source, destination, &view);
+        self.fans.note(view.take_reads(), Reader::Leg(id, to));
+        match wants {
+            Err(hold) => {
+                let Some(fan) = self.fans.get_mut(id) else { return };
+                let leg = fan.leg_mut(to);
+                leg.hold = Some(Box::new(hold));
+                let slots = leg.slots.clone();
+                for slot in slots {
+                    self.plan_later(slot, Urgency::Live);
+                }
+            }
+            Ok(wants) => {
+                let keys: Vec<Key> = wants.into_iter().map(|want| want.slot).collect();
+                self.claim_leg(id, to, &keys, &Arc::new(route.rank()), route);
+            }
+        }
+    }
+
+    fn claim_leg(&mut self, id: FanId, to: DestinationId, keys: &[Key], rank: &Arc<Rank>, route: &dyn Route) {
+        let slots: SmallVec<[SlotId; 2]> = keys.iter().map(|key| self.slots.at(key)).collect();
+        let Some(fan) = self.fans.get_mut(id) else { return };
+        let leg = fan.leg_mut(to);
+        leg.hold = None;
+        let before = std::mem::replace(&mut leg.slots, slots.clone());
+        let dropped = Leg {
+            to,
+            slots: before.iter().copied().filter(|slot| !slots.contains(slot)).collect(),
+            hold: None,
+        };
+        self.disclaim(id, &dropped, None);
+        for slot in slots {
+            if let Some(state) = self.slots.get_mut(slot) {
+                // The claim's rank may have changed with the configuration's age.
+                state.disclaim(id, to);
+                state.claim(Claim { rank: Arc::clone(rank), fan: id, to });
+                state.scope = Some(route.scope().clone());
+                state.gone = None;
+                let key = state.key.clone();
+                self.breaker.recall(route.scope(), &key);
+            }
+            self.unsettled.remove(&slot);
+            self.plan_later(slot, Urgency::Live);
+        }
+    }
+
+    /// The lane of a route in the queues.
+    pub(crate) fn lane(&self, fan: FanId) -> RouteIndex {
+        self.fans.get(fan).map_or(RouteIndex(u32::MAX), |fan| fan.route)
+    }
+}

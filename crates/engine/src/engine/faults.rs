@@ -1,0 +1,179 @@
+//! What becomes of a slot whose call failed, of one that another hand keeps rewriting, and of a cluster that is
+//! away.
+
+use std::hash::BuildHasher;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key};
+use mailboat_object::wire::{Fault, FaultKind};
+
+use super::carry::Work;
+use super::{Away, Engine};
+use crate::fans::RouteIndex;
+use crate::plan::{Action, Verdict, Wait};
+use crate::queue::Urgency;
+use crate::slots::SlotId;
+
+/// After so many milliseconds without another hand the count of fights begins anew.
+const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
+
+impl Engine {
+    pub(super) fn failed(
+        &mut self,
+        now: u64,
+        id: SlotId,
+        work: &Work,
+        intent: Option<Digest>,
+        fault: &Fault,
+    ) {
+        match fault.kind {
+            // What was to go is gone.
+            FaultKind::NotFound if matches!(work, Work::Act(Action::Delete(_) | Action::Release { .. })) => {}
+            FaultKind::Away => self.cluster_away(now, id, &fault.text),
+            // Somebody was faster: decide anew at once, and only if that goes on, later.
+            FaultKind::Conflict | FaultKind::Exists if self.first_attempt(id, &fault.text) => {}
+            FaultKind::Retry(Some(after)) => {
+                let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                self.rest_for(now, id, after.min(self.options.back_off_most), &fault.text);
+            }
+            // H43: what the server refuses is said once and tried rarely, until somebody changes it.
+            FaultKind::Invalid | FaultKind::TooLarge | FaultKind::Forbidden | FaultKind::Bug => {
+                self.rest(now, id, &fault.text);
+                if let Some(state) = self.slots.get_mut(id) {
+                    state.rejected = true;
+                    state.rests = intent;
+                }
+            }
+            _ => self.rest(now, id, &fault.text),
+        }
+    }
+
+    /// Another hand rewrote what we own: it is put right, but ever more slowly (H24).
+    pub(super) fn fought(&mut self, now: u64, id: SlotId, by: Option<&str>) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        let record = &mut state.record;
+        if now.saturating_sub(record.fought_at) > FIGHTS_FORGOTTEN_AFTER {
+            record.fights = 0;
+        }
+        record.fought_at = now;
+        record.fights = record.fights.saturating_add(1);
+        if record.fights >= self.options.fights {
+            let over = record.fights - self.options.fights;
+            let delay = (1_000_u64 << over.min(20)).min(self.options.back_off_most * 10);
+            let hand = by.unwrap_or("another hand");
+            let why = format!("{hand} rewrote what we deliver {} times in a row", record.fights);
+            self.rest_for(now, id, delay, &why);
+        }
+    }
+
+    /// Puts a slot off, longer each time.
+    pub(super) fn rest(&mut self, now: u64, id: SlotId, why: &str) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        let delay = self.options.back_off(state.attempts);
+        state.attempts = state.attempts.saturating_add(1);
+        let delay = delay / 2 + jitter(&state.key, state.attempts, delay);
+        self.rest_for(now, id, delay, why);
+    }
+
+    fn rest_for(&mut self, now: u64, id: SlotId, delay: u64, why: &str) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        state.rest_until = now + delay;
+        state.rests = None;
+        state.rejected = false;
+        state.fault = Some(why.into());
+    }
+
+    /// Sees to it that a slot is looked at when its rest is over.
+    pub(super) fn wake_after_rest(&mut self, now: u64, id: SlotId) {
+        let Some(state) = self.slots.get(id) else { return };
+        let until = state.rest_until;
+        if until > now {
+            let fan = state.claims.first().map(|claim| claim.fan);
+            let lane = fan.map_or(RouteIndex(u32::MAX), |fan| self.lane(fan));
+            self.plans.push_later(id, lane, until);
+        }
+    }
+
+    fn first_attempt(&mut self, id: SlotId, why: &str) -> bool {
+        let Some(state) = self.slots.get_mut(id) else { return false };
+        let first = state.attempts == 0;
+        if first {
+            state.attempts = 1;
+            state.fault = Some(why.into());
+        }
+        first
+    }
+
+    /// The cluster cannot be reached: nothing is tried there for a while, and then this slot first.
+    fn cluster_away(&mut self, now: u64, id: SlotId, why: &str) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        state.fault = Some(why.into());
+        let key = state.key.clone();
+        let Some(cluster) = self.clusters.get_mut(&key.cluster) else { return };
+        let attempts = cluster.away.as_ref().map_or(0, |away| away.attempts);
+        let delay = self.options.back_off(attempts);
+        let until = now + delay / 2 + jitter(&key, attempts, delay);
+        cluster.away = Some(Away { until, attempts: attempts.saturating_add(1), first: id, trying: false });
+    }
+
+    /// A call to the cluster was answered: everything that waited for it goes on.
+    pub(super) fn cluster_answers(&mut self, cluster: &ClusterId) {
+        let Some(state) = self.clusters.get_mut(cluster) else { return };
+        if state.away.take().is_none() {
+            return;
+        }
+        let waits = Verdict::Waiting(Wait::Cluster);
+        for slot in
+            self.slots.matching(|slot| slot.key.cluster == *cluster && slot.verdict.as_ref() == Some(&waits))
+        {
+            self.plan_later(slot, Urgency::Live);
+        }
+    }
+
+    /// Lets one slot try a cluster whose time has come.
+    pub(super) fn try_those_away(&mut self, now: u64) {
+        let due: Vec<SlotId> = self
+            .clusters
+            .values_mut()
+            .filter_map(|cluster| cluster.away.as_mut())
+            .filter(|away| !away.trying && away.until <= now)
+            .map(|away| {
+                away.trying = true;
+                away.first
+            })
+            .collect();
+        for slot in due {
+            if self.slots.get(slot).is_none() {
+                self.nothing_to_try(slot);
+            }
+            self.plan_later(slot, Urgency::Live);
+        }
+    }
+
+    /// The slot that was to try a cluster has nothing to say there any more: let the others try.
+    pub(super) fn nothing_to_try(&mut self, slot: SlotId) {
+        let tried = |cluster: &super::ClusterState| {
+            cluster.away.as_ref().is_some_and(|a| a.trying && a.first == slot)
+        };
+        let clusters: Vec<ClusterId> = self
+            .clusters
+            .iter()
+            .filter(|(_, state)| tried(state))
+            .map(|(cluster, _)| cluster.clone())
+            .collect();
+        for cluster in clusters {
+            self.cluster_answers(&cluster);
+        }
+    }
+}
+
+impl super::Options {
+    fn back_off(&self, attempts: u8) -> u64 {
+        self.back_off_first.saturating_mul(1 << attempts.min(20)).min(self.back_off_most)
+    }
+}
+
+/// A share of a delay that differs from slot to slot and from attempt to attempt, and is the same in a replay.
+fn jitter(key: &Key, attempt: u8, delay: u64) -> u64 {
+    foldhash::fast::FixedState::with_seed(u64::from(attempt)).hash_one(key) % (delay / 2 + 1)
+}

@@ -1,0 +1,113 @@
+//! Settling what nobody claims: why it is unwanted, and whether the breaker lets it go.
+
+use std::collections::BTreeSet;
+
+use mailboat_object::key::{ClusterId, Name};
+use mailboat_object::object::Object;
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+
+use super::Engine;
+use crate::breaker::ScopeId;
+use crate::fans::RouteIndex;
+use crate::mark::Mark;
+use crate::queue::Urgency;
+use crate::slots::{SlotId, SlotState};
+use crate::want::Hold;
+use crate::warrant::{Evidence, SourceGone};
+
+impl Engine {
+    /// Proposes every withdrawal of what is unclaimed to the breaker, all of them before any is permitted.
+    /// Called when nothing waits for evaluation.
+    pub(crate) fn settle(&mut self, store: &Store) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let mut scopes = BTreeSet::new();
+        for id in &unsettled {
+            let Some(state) = self.slots.get(*id) else { continue };
+            if !state.claims.is_empty() {
+                continue;
+            }
+            let scope = scope_of(state);
+            self.count(*id);
+            let Some(state) = self.slots.get(*id) else { continue };
+            if let Seen::Present(target) = store.get(&state.key)
+                && let Some(mark) = self.mark_on(target)
+            {
+                match self.evidence(store, state, &mark) {
+                    Ok(evidence) => self.breaker.propose(&scope, &state.key, &evidence),
+                    Err(_) => self.breaker.recall(&scope, &state.key),
+                }
+            }
+            scopes.insert(scope);
+        }
+        for scope in scopes {
+            self.breaker.evaluated(&scope);
+        }
+        for id in unsettled {
+            self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+        }
+    }
+
+    /// Counts a slot's object with the scope that it belongs to by now.
+    pub(crate) fn count(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        let belongs = state.record.uid.is_some().then(|| scope_of(state));
+        if state.counted == belongs {
+            return;
+        }
+        if let Some(scope) = &state.counted {
+            self.breaker.departed(scope);
+        }
+        if let Some(scope) = &belongs {
+            self.breaker.delivered(scope);
+        }
+        state.counted = belongs;
+    }
+
+    /// Why nobody wants this slot, or why that cannot be said.
+    pub(crate) fn evidence(&self, store: &Store, state: &SlotState, mark: &Mark) -> Result<Evidence, Hold> {
+        let hold = |reason: &str| Hold { reason: reason.to_owned(), on: Some(mark.origin.key.clone()) };
+        if !self.evaluations.is_empty() {
+            return Err(hold("its configuration is being evaluated"));
+        }
+        // A list of targets that is not complete is half a picture: what else would go with it is not known.
+        if let Err(doubt) = store.range(&state.key.cluster, &state.key.kind, None) {
+            return Err(hold(&format!("what is known of its place: {doubt}")));
+        }
+        let source = state.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source());
+        if self.is_source(source) {
+            match store.get(source) {
+                Seen::Absent(absence) => {
+                    let gone = match &state.gone {
+                        Some(gone) => (**gone).clone(),
+                        None => SourceGone::new(source.clone(), absence),
+                    };
+                    return Ok(Evidence::SourceGone(gone));
+                }
+                Seen::Unknown(doubt) => return Err(hold(&format!("what is known of its source: {doubt}"))),
+                Seen::Present(source) if went_back(source, mark) => {
+                    return Err(hold("its source shows an older version than was delivered"));
+                }
+                Seen::Present(_) => {}
+            }
+        }
+        match self.configuration {
+            Some(configuration) => Ok(Evidence::Deselected(configuration.does_not_select())),
+            None => Err(hold("the configuration is not known as a whole yet")),
+        }
+    }
+}
+
+/// What the breaker counts a slot with: the scope that last claimed it, or its cluster.
+pub(crate) fn scope_of(state: &SlotState) -> ScopeId {
+    state.scope.clone().unwrap_or_else(|| unclaimed(&state.key.cluster))
+}
+
+fn unclaimed(cluster: &ClusterId) -> ScopeId {
+    ScopeId(Name::new(&format!("unclaimed/{cluster}")))
+}
+
+/// Whether a source shows an older version than a copy remembers of it: its server was restored from a backup.
+pub(crate) fn went_back(source: &Object, mark: &Mark) -> bool {
+    source.key == mark.origin.key && source.uid == mark.origin.uid && source.version < mark.origin.version
+}

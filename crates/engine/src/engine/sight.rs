@@ -1,0 +1,232 @@
+//! What there is to see of a slot when it is planned.
+
+use std::sync::Arc;
+
+use mailboat_object::json::Raw;
+use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::object::Object;
+use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::store::Store;
+
+use super::Engine;
+use super::settle::went_back;
+use crate::likeness::covers;
+use crate::mark::{Mark, Marked};
+use crate::plan::{Likeness, Ready};
+use crate::record::Record;
+use crate::route::View;
+use crate::slots::{SlotId, SlotState, Written};
+use crate::want::{Delivery, Hold, Want};
+use crate::warrant::{Evidence, SourceDeleting};
+
+/// All that one planning looks at, owned, so that the plan can borrow it.
+pub(super) struct Sight {
+    pub(super) target: Seen<Arc<Object>>,
+    pub(super) source: Option<Arc<Object>>,
+    pub(super) marked: Marked,
+    pub(super) wanted: WantedHere,
+    pub(super) likeness: Likeness,
+}
+
+/// Who wants a slot, owned.
+pub(super) enum WantedHere {
+    By(Box<Want>),
+    No(Evidence),
+    Undecided(Hold),
+}
+
+impl Engine {
+    /// What there is to see of a slot; nothing while our own last write is not visible yet.
+    pub(super) fn look_at(&self, store: &Store, id: SlotId) -> Option<Sight> {
+        let state = self.slots.get(id)?;
+        let target = target_of(store, state)?;
+        let (wanted, source) = self.wanted_of(store, state, &target);
+        let marked = match (&target, &wanted) {
+            (Seen::Present(target), WantedHere::By(want)) => want.policy.marks.read(target),
+            (Seen::Present(target), _) => self.mark_on(target).map_or(Marked::Nobodys, Marked::Ours),
+            _ => Marked::Nobodys,
+        };
+        let likeness = match (&target, &wanted) {
+            (Seen::Present(target), WantedHere::By(want)) => likeness(&state.record, want, target, &marked),
+            _ => Likeness::Same,
+        };
+        Some(Sight { target, source, marked, wanted, likeness })
+    }
+
+    fn wanted_of(
+        &self,
+        store: &Store,
+        state: &SlotState,
+        target: &Seen<Arc<Object>>,
+    ) -> (WantedHere, Option<Arc<Object>>) {
+        let mark = match target {
+            Seen::Present(target) => self.mark_on(target),
+            _ => None,
+        };
+        let Some(claim) = state.claims.first() else {
+            return match mark {
+                Some(mark) => match self.evidence(store, state, &mark) {
+                    Ok(evidence) => (WantedHere::No(evidence), None),
+                    Err(hold) => (WantedHere::Undecided(hold), None),
+                },
+                // Nothing of ours stands there: there is nothing to withdraw, whatever the reason.
+                None => match self.configuration {
+                    Some(configuration) => {
+                        (WantedHere::No(Evidence::Deselected(configuration.does_not_select())), None)
+                    }
+                    None => (WantedHere::Undecided(unknown_configuration()), None),
+                },
+            };
+        };
+        let undecided = |hold: Hold| (WantedHere::Undecided(hold), None);
+        let Some(fan) = self.fans.get(claim.fan) else { return undecided(unknown_configuration()) };
+        if let Some(hold) = fan.hold.clone().or_else(|| fan.leg(claim.to)?.hold.as_deref().cloned()) {
+            return undecided(hold);
+        }
+        let route = self.routes.get(fan.route.0 as usize).and_then(|entry| entry.route.clone());
+        let (Some(route), Some(destination)) = (route, self.destinations.get(&claim.to)) else {
+            return undecided(unknown_configuration());
+        };
+        let source = match store.get(&fan.source) {
+            Seen::Present(source) => Arc::clone(source),
+            Seen::Absent(_) => return undecided(held(&fan.source, "its source is being evaluated")),
+            Seen::Unknown(doubt) => {
+                return undecided(held(&fan.source, &format!("what is known of its source: {doubt}")));
+            }
+        };
+        if mark.as_ref().is_some_and(|mark| went_back(&source, mark)) {
+            return undecided(held(&fan.source, "its source shows an older version than was delivered"));
+        }
+        match route.project(&source, destination, &View::new(store)) {
+            Err(hold) => undecided(hold),
+            Ok(wants) => match wants.into_iter().find(|want| want.slot == state.key) {
+                None => undecided(held(&fan.source, "its source is being evaluated")),
+                Some(want) => {
+                    let ending = want
+                        .policy
+                        .finalizer
+                        .as_ref()
+                        .and_then(|finalizer| SourceDeleting::of(&source, finalizer));
+                    match ending {
+                        Some(deleting) => (WantedHere::No(Evidence::SourceDeleting(deleting)), Some(source)),
+                        None => (WantedHere::By(Box::new(want)), Some(source)),
+                    }
+                }
+            },
+        }
+    }
+
+    /// Whether a slot's place can be written now.
+    pub(super) fn ready(
+        &self,
+        now: u64,
+        store: &Store,
+        id: SlotId,
+        state: &SlotState,
+        wanted: &WantedHere,
+    ) -> Ready {
+        match self.clusters.get(&state.key.cluster) {
+            None => return Ready::ClusterAway,
+            // One slot tries; the others wait for its answer.
+            Some(cluster) if cluster.away.as_ref().is_some_and(|away| !away.trying || away.first != id) => {
+                return Ready::ClusterAway;
+            }
+            Some(_) => {}
+        }
+        // Another intent than the one that failed is tried at once.
+        let intent = match wanted {
+            WantedHere::By(want) => Some(want.body.digest),
+            WantedHere::No(_) | WantedHere::Undecided(_) => None,
+        };
+        if state.rest_until > now && (state.rests.is_none() || state.rests == intent) {
+            return match (state.rejected, state.record.fights >= self.options.fights) {
+                (true, _) => Ready::Rejected,
+                (false, true) => Ready::Contended,
+                (false, false) => Ready::Resting,
+            };
+        }
+        if matches!(store.range(&state.key.cluster, &state.key.kind, None), Err(Doubt::Unserved)) {
+            return Ready::KindUnserved;
+        }
+        if !state.key.namespace.is_empty() {
+            match store.get(&namespace_of(&state.key)) {
+                Seen::Absent(_) => return Ready::NamespaceMissing,
+                Seen::Present(namespace) if namespace.deleting => return Ready::NamespaceEnding,
+                Seen::Present(_) | Seen::Unknown(_) => {}
+            }
+        }
+        Ready::Yes
+    }
+}
+
+/// What stands in a slot; nothing while our own last write is not shown there yet.
+fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
+    let seen = store.get(&state.key);
+    let stale = match (&state.written, &seen) {
+        (Some(Written::At(version)), Seen::Present(target)) => target.version < *version,
+        (Some(Written::At(version)), Seen::Absent(absence)) => absence.version() < *version,
+        (Some(Written::Ended(uid)), Seen::Present(target)) => target.uid == *uid && !target.deleting,
+        _ => false,
+    };
+    if stale {
+        return None;
+    }
+    Some(match seen {
+        Seen::Unknown(doubt) => Seen::Unknown(doubt),
+        Seen::Absent(absence) => Seen::Absent(absence),
+        Seen::Present(target) => match &state.fresh {
+            Some(fresh) if fresh.uid == target.uid && fresh.version == target.version => {
+                Seen::Present(Arc::clone(fresh))
+            }
+            _ => Seen::Present(Arc::clone(target)),
+        },
+    })
+}
+
+/// Whether what stands there is what is wanted, as far as can be said without asking its server.
+fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> Likeness {
+    let overlay = want.policy.delivery == Delivery::Overlay;
+    match marked {
+        Marked::Ours(mark) if intends(mark, want) => {}
+        Marked::Nobodys if overlay => {}
+        _ => return Likeness::Outdated,
+    }
+    if record.result == Some(target.content)
+        || (!target.hands.ours.is_none() && record.ours == Some(target.hands.ours))
+    {
+        return Likeness::Same;
+    }
+    if record.differs_at == Some(target.version) {
+        return Likeness::Rewritten;
+    }
+    if target.is_whole()
+        && let Ok(intent) = Raw::parse(&want.body.json)
+        && covers(target.root(), intent)
+    {
+        return Likeness::Same;
+    }
+    Likeness::Unread
+}
+
+/// Whether a mark says what a want wants.
+fn intends(mark: &Mark, want: &Want) -> bool {
+    mark.intent == want.body.digest && mark.leave == want.leaves() && mark.origin.key == want.origin.key
+}
+
+fn held(on: &Key, reason: &str) -> Hold {
+    Hold { reason: reason.to_owned(), on: Some(on.clone()) }
+}
+
+fn unknown_configuration() -> Hold {
+    Hold { reason: "the configuration is not known as a whole yet".to_owned(), on: None }
+}
+
+/// The namespace of a key, as an object.
+fn namespace_of(key: &Key) -> Key {
+    Key {
+        cluster: key.cluster.clone(),
+        kind: KindId::new("", "namespaces"),
+        namespace: Name::EMPTY,
+        name: key.namespace.clone(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Where each source goes: for every (route, source) its legs, one per destination, and the slots of each.
+
+use std::collections::HashMap;
+
+use mailboat_object::key::{Key, Name};
+use mailboat_store::seen::Absence;
+use slab::Slab;
+use smallvec::SmallVec;
+
+use crate::route::{DestinationId, Read};
+use crate::slots::SlotId;
+use crate::want::Hold;
+
+/// A route, by its place in the engine's table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouteIndex(pub u32);
+
+/// A fan, by its place in the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FanId(pub u32);
+
+/// Everything that one route makes of one source.
+#[derive(Debug)]
+pub struct Fan {
+    /// The route.
+    pub route: RouteIndex,
+    /// The source.
+    pub source: Key,
+    /// By which entry of the configuration it was selected; empty if it was not.
+    pub by: Name,
+    /// One for each destination, sorted.
+    pub legs: Vec<Leg>,
+    /// Why it cannot be said where the source goes.
+    pub hold: Option<Hold>,
+    /// How the source was last seen to be gone.
+    pub gone: Option<Absence>,
+    /// Whether it waits to be evaluated.
+    pub stale: bool,
+}
+
+/// One source at one destination.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leg {
+    /// The destination.
+    pub to: DestinationId,
+    /// The slots that are wanted there.
+    pub slots: SmallVec<[SlotId; 2]>,
+    /// Why it cannot be said what is wanted there; the slots are those from before.
+    pub hold: Option<Box<Hold>>,
+}
+
+/// Who is woken when something that was read changes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Reader {
+    /// All of a fan: its selection read it.
+    Fan(FanId),
+    /// One leg: its projection read it.
+    Leg(FanId, DestinationId),
+}
+
+/// All fans, and who reads what.
+#[derive(Default)]
+pub struct Fans {
+    all: Slab<Fan>,
+    ids: HashMap<(RouteIndex, Key), FanId, foldhash::fast::FixedState>,
+    readers: HashMap<Read, SmallVec<[Reader; 2]>, foldhash::fast::FixedState>,
+}
+
+impl Fans {
+    /// The fan of a route's source, made if there is none.
+    pub fn of(&mut self, route: RouteIndex, source: &Key) -> FanId {
+        if let Some(id) = self.ids.get(&(route, source.clone())) {
+            return *id;
+        }
+        let id = FanId(index(self.all.insert(Fan {
+            route,
+            source: source.clone(),
+            by: Name::EMPTY,
+            legs: Vec::new(),
+            hold: None,
+            gone: None,
+            stale: false,
+        })));
+        self.ids.insert((route, source.clone()), id);
+        id
+    }
+
+    /// The fan of a route's source, if there is one.
+    pub fn find(&self, route: RouteIndex, source: &Key) -> Option<FanId> {
+        self.ids.get(&(route, source.clone())).copied()
+    }
+
+    /// A fan.
+    pub fn get(&self, id: FanId) -> Option<&Fan> {
+        self.all.get(id.0 as usize)
+    }
+
+    /// A fan, to be changed.
+    pub fn get_mut(&mut self, id: FanId) -> Option<&mut Fan> {
+        self.all.get_mut(id.0 as usize)
+    }
+
+    /// Forgets a fan that has no legs any more.
+    pub fn remove(&mut self, id: FanId) {
+        if let Some(fan) = self.all.try_remove(id.0 as usize) {
+            self.ids.remove(&(fan.route, fan.source));
+        }
+    }
+
+    /// All fans of a route, in the order of their sources.
+    pub fn of_route(&self, route: RouteIndex) -> Vec<FanId> {
+        let mut found: Vec<_> = self
+            .all
+            .iter()
+            .filter(|(_, fan)| fan.route == route)
+            .map(|(id, fan)| (&fan.source, id))
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, id)| FanId(index(id))).collect()
+    }
+
+    /// Notes what was read, so that a change of it wakes the reader.
+    pub fn note(&mut self, reads: Vec<Read>, reader: Reader) {
+        for read in reads {
+            let readers = self.readers.entry(read).or_default();
+            if !readers.contains(&reader) {
+                readers.push(reader);
+            }
+        }
+    }
+
+    /// Those who read something that changed. They are forgotten here: whoever is woken reads again, and what
+    /// is not read any more wakes nobody.
+    pub fn woken_by(&mut self, key: &Key) -> SmallVec<[Reader; 2]> {
+        let mut woken = SmallVec::new();
+        for read in Read::touched_by(key) {
+            if let Some(readers) = self.readers.remove(&read) {
+                woken.extend(readers);
+            }
+        }
+        woken.sort_unstable();
+        woken.dedup();
+        woken
+    }
+}
+
+impl Fan {
+    /// The leg to a destination.
+    pub fn leg(&self, to: DestinationId) -> Option<&Leg> {
+        self.legs.binary_search_by_key(&to, |leg| leg.to).ok().and_then(|at| self.legs.get(at))
+    }
+
+    /// The leg to a destination, to be changed; made if there is none.
+    pub fn leg_mut(&mut self, to: DestinationId) -> &mut Leg {
+        let at = match self.legs.binary_search_by_key(&to, |leg| leg.to) {
+            Ok(at) => at,
+            Err(at) => {
+                self.legs.insert(at, Leg { to, slots: SmallVec::new(), hold: None });
+                at
+            }
+        };
+        &mut self.legs[at]
+    }
+}
+
+/// A table's index as an id. More than four billion entries do not fit any memory that we run in.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,57 @@
+//! What stands on a copy, so that it is known again after any restart.
+
+mod standard;
+
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Name, Uid};
+use mailboat_object::object::Object;
+
+use serde_json::Value;
+
+use crate::want::{Origin, Want};
+
+pub use standard::{MARK_ANNOTATION, OWNER_LABEL, StandardMarks};
+
+/// Whose an object is: role, installation, and SyncTarget or agent. Never the route, so that renamed
+/// configuration deletes nothing (H8).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OwnerId(pub Name);
+
+/// All that survives a restart, on the copy itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Who put it there.
+    pub owner: OwnerId,
+    /// What it is a copy of.
+    pub origin: Origin,
+    /// The content that was intended.
+    pub intent: Digest,
+    /// It is to stay when it is no longer wanted (create-only, orphaned on purpose). On the copy, because after
+    /// a restart the configuration that said so may be gone (H16).
+    pub leave: bool,
+}
+
+/// What the marks on an object say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Marked {
+    /// It bears our owner's mark.
+    Ours(Mark),
+    /// It bears another owner's.
+    Others(OwnerId),
+    /// It bears none.
+    Nobodys,
+}
+
+/// The wire names of one role's marks.
+pub trait Marks: Send + Sync {
+    /// Whose mark an object bears. A mark that was copied along by a controller (a ReplicaSet with its
+    /// Deployment's annotations) is not a mark: the value names the object it belongs to.
+    fn read(&self, target: &Object) -> Marked;
+    /// The intent with our mark on it and, if it is for one object only, that object's uid: as it goes over the
+    /// wire. An error is a sentence for people.
+    fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String>;
+    /// The merge patch that takes our mark off.
+    fn remove(&self) -> Value;
+}

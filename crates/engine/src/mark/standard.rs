@@ -1,0 +1,196 @@
+//! The marks that a role uses unless it has wire names of its own to keep.
+
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::edit::Edit;
+use mailboat_object::json::Raw;
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
+use mailboat_object::object::Object;
+use serde_json::{Value, json};
+
+use super::{Mark, Marked, Marks, OwnerId};
+use crate::want::{Origin, Want};
+
+/// The label by which copies are found: whose they are.
+pub const OWNER_LABEL: &str = "mailboat.dev/owner";
+/// The annotation with all else that a copy remembers.
+pub const MARK_ANNOTATION: &str = "mailboat.dev/mark";
+
+/// A label with the owner, and an annotation with the rest as JSON.
+#[derive(Clone, Debug)]
+pub struct StandardMarks {
+    owner: OwnerId,
+}
+
+impl StandardMarks {
+    /// Marks of this owner, whose name must be a valid label value.
+    pub fn new(owner: OwnerId) -> Self {
+        Self { owner }
+    }
+}
+
+impl Marks for StandardMarks {
+    fn read(&self, target: &Object) -> Marked {
+        let Some(owner) = target.label(OWNER_LABEL) else { return Marked::Nobodys };
+        let owner = OwnerId(Name::new(&owner));
+        if owner != self.owner {
+            return Marked::Others(owner);
+        }
+        let mark = target.annotation(MARK_ANNOTATION).and_then(|text| parse(&text, &target.key, owner));
+        mark.map_or(Marked::Nobodys, Marked::Ours)
+    }
+
+    fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String> {
+        let raw = Raw::parse(&want.body.json).map_err(|malformed| malformed.to_string())?;
+        let mut edit = Edit::of(raw);
+        edit.set_label(OWNER_LABEL, &self.owner.0);
+        edit.set_annotation(MARK_ANNOTATION, &text(want));
+        if let Some(uid) = uid {
+            edit.set(&["metadata", "uid"], Value::from(uid.to_string())).map_err(|bad| bad.to_string())?;
+        }
+        Ok(edit.finish().map_err(|malformed| malformed.to_string())?.json)
+    }
+
+    fn remove(&self) -> Value {
+        json!({ "metadata": { "labels": { OWNER_LABEL: null }, "annotations": { MARK_ANNOTATION: null } } })
+    }
+}
+
+/// A mark as text. It names the object that it was put on, because controllers copy annotations along to what
+/// they make: what they made is not ours.
+fn text(want: &Want) -> String {
+    let (origin, slot) = (&want.origin, &want.slot);
+    json!({
+        "on": on(slot),
+        "cluster": origin.key.cluster.to_string(),
+        "kind": origin.key.kind.to_string(),
+        "namespace": origin.key.namespace.as_str(),
+        "name": origin.key.name.as_str(),
+        "uid": origin.uid.to_string(),
+        "version": origin.version.0,
+        "intent": want.body.digest.to_string(),
+        "leave": want.leaves(),
+    })
+    .to_string()
+}
+
+fn on(slot: &Key) -> String {
+    format!("{}/{}/{}", slot.kind, slot.namespace, slot.name)
+}
+
+fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
+    let mark: Value = serde_json::from_str(text).ok()?;
+    let member = |name: &str| mark.get(name)?.as_str().map(str::to_owned);
+    if member("on")? != on(on_key) {
+        return None;
+    }
+    let kind = member("kind")?;
+    let (resource, group) = kind.split_once('.').unwrap_or((&kind, ""));
+    Some(Mark {
+        owner,
+        origin: Origin {
+            key: Key {
+                cluster: ClusterId::new(&member("cluster")?),
+                kind: KindId::new(group, resource),
+                namespace: Name::new(&member("namespace")?),
+                name: Name::new(&member("name")?),
+            },
+            uid: Uid::parse(&member("uid")?),
+            version: Version(mark.get("version")?.as_u64()?),
+        },
+        intent: member("intent")?.parse::<Digest>().ok()?,
+        leave: mark.get("leave")?.as_bool()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_object::digest::digest_of;
+    use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
+
+    use super::*;
+    use crate::want::{Adopt, Body, Delivery, Policy, StatusReturn, Withdrawal};
+
+    fn key(cluster: &str, name: &str) -> Key {
+        Key {
+            cluster: ClusterId::new(cluster),
+            kind: KindId::new("apps", "deployments"),
+            namespace: Name::new("till"),
+            name: Name::new(name),
+        }
+    }
+
+    fn marks() -> StandardMarks {
+        StandardMarks::new(OwnerId(Name::new("us")))
+    }
+
+    fn want() -> Want {
+        let json: Arc<[u8]> = Arc::from(&br#"{"kind":"Deployment","metadata":{"name":"pos"},"spec":{}}"#[..]);
+        let policy = Policy {
+            delivery: Delivery::Apply,
+            status: StatusReturn::Off,
+            withdrawal: Withdrawal::Leave,
+            finalizer: None,
+            adopt: Adopt::Never,
+            marks: Arc::new(marks()),
+        };
+        let digest = digest_of(&json).unwrap();
+        let origin = Origin { key: key("center", "pos"), uid: Uid::parse("u-1"), version: Version(7) };
+        Want { slot: key("edge", "pos"), origin, body: Body { json, digest }, policy: Arc::new(policy) }
+    }
+
+    fn decode(body: &[u8], kind: &KindId, name: &str) -> Object {
+        let mut value: Value = serde_json::from_slice(body).unwrap();
+        value["metadata"]["name"] = json!(name);
+        value["metadata"]["namespace"] = json!("till");
+        let place = Place {
+            cluster: ClusterOf::One(&ClusterId::new("edge")),
+            kind,
+            api_version: "apps/v1",
+            kind_name: "Deployment",
+            manager: "",
+            keep: Keep::Head,
+            limits: Limits::default(),
+        };
+        Object::decode(value.to_string().as_bytes(), &place).unwrap()
+    }
+
+    #[test]
+    fn a_mark_comes_back_as_it_was_written() {
+        let want = want();
+        let body = marks().write(&want, Some(&Uid::parse("u-2"))).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap()["metadata"]["uid"], "u-2");
+        let copy = decode(&body, &want.slot.kind, "pos");
+        let expected = Mark {
+            owner: OwnerId(Name::new("us")),
+            origin: want.origin.clone(),
+            intent: want.body.digest,
+            leave: true,
+        };
+        assert_eq!(marks().read(&copy), Marked::Ours(expected));
+        let them = StandardMarks::new(OwnerId(Name::new("them")));
+        assert_eq!(them.read(&copy), Marked::Others(OwnerId(Name::new("us"))));
+    }
+
+    #[test]
+    fn a_mark_that_a_controller_copied_along_is_no_mark() {
+        let want = want();
+        let body = marks().write(&want, None).unwrap();
+        let replica_set = decode(&body, &KindId::new("apps", "replicasets"), "pos");
+        assert_eq!(marks().read(&replica_set), Marked::Nobodys);
+        let other_name = decode(&body, &want.slot.kind, "pos-5f7c");
+        assert_eq!(marks().read(&other_name), Marked::Nobodys);
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_read_is_no_mark() {
+        let want = want();
+        let mut value: Value = serde_json::from_slice(&marks().write(&want, None).unwrap()).unwrap();
+        for broken in ["", "{}", "[]", r#"{"on":"deployments.apps/till/pos"}"#] {
+            value["metadata"]["annotations"][MARK_ANNOTATION] = json!(broken);
+            let copy = decode(value.to_string().as_bytes(), &want.slot.kind, "pos");
+            assert_eq!(marks().read(&copy), Marked::Nobodys, "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! What to do about one slot: one pure function, every arm with the sentence that justifies it.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use mailboat_object::key::{Key, Name, Uid, Version};
+use mailboat_object::object::Object;
+use mailboat_store::seen::{Doubt, Seen};
+use smallvec::{SmallVec, smallvec};
+
+use crate::mark::{Mark, Marked, OwnerId};
+use crate::record::Record;
+use crate::want::{Adopt, Delivery, Hold, StatusReturn, Want};
+use crate::warrant::{Evidence, Warrant};
+
+/// Everything that is known about one place where an object may stand.
+pub struct Slot<'a> {
+    /// Where it is.
+    pub key: &'a Key,
+    /// Who we are.
+    pub owner: &'a OwnerId,
+    /// Who wants it: the best claim, nobody (and why), or undecided.
+    pub wanted: Wanted<'a>,
+    /// The object that the best claim's content comes from, if it is present.
+    pub source: Option<&'a Object>,
+    /// What stands there.
+    pub target: Seen<&'a Object>,
+    /// Whose mark it bears; [`Marked::Nobodys`] if nothing stands there.
+    pub marked: &'a Marked,
+    /// Whether what stands there is what is wanted.
+    pub likeness: Likeness,
+    /// What is remembered.
+    pub record: &'a Record,
+    /// Whether the place can be written now.
+    pub ready: Ready,
+    /// Whether the place does true server-side apply; a view does not.
+    pub apply: bool,
+    /// The breaker's word on withdrawals in this scope.
+    pub permit: Permit,
+}
+
+/// Who wants a slot.
+pub enum Wanted<'a> {
+    /// This want, the best claim on it.
+    By(&'a Want),
+    /// Nobody, and this shows it.
+    No(&'a Evidence),
+    /// It cannot be said yet.
+    Undecided(&'a Hold),
+}
+
+/// Whether what stands in a slot is what is wanted there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Likeness {
+    /// The same intent, and the copy is as our last write left it, or every field of the intent is in it or
+    /// still ours.
+    Same,
+    /// The intent changed.
+    Outdated,
+    /// The intent is the same, but another hand changed what we own.
+    Rewritten,
+    /// Not compared yet: only the head is kept, and this process has not seen the whole.
+    Unread,
+}
+
+/// Whether a place can be written now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ready {
+    /// It can.
+    Yes,
+    /// The cluster is away.
+    ClusterAway,
+    /// The kind is not served there yet.
+    KindUnserved,
+    /// The namespace is not there yet.
+    NamespaceMissing,
+    /// The namespace is being deleted.
+    NamespaceEnding,
+    /// This object waits: its last write failed.
+    Resting,
+    /// This object waits: the server looked at it and refused it.
+    Rejected,
+    /// This object waits: another hand keeps rewriting it.
+    Contended,
+}
+
+/// The breaker's word on withdrawals in a scope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permit {
+    /// They may go.
+    Open,
+    /// The scope is still being evaluated as a whole.
+    Pending,
+    /// Too many at once: held until this change is confirmed.
+    Held(ChangeId),
+}
+
+/// Names a held change: a hash of the configuration and of what would be withdrawn. Whoever confirms it
+/// confirms exactly that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChangeId(pub u64);
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What is to be said and done about a slot.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// How it stands.
+    pub verdict: Verdict,
+    /// What to do now, in this order.
+    pub actions: SmallVec<[Action; 2]>,
+}
+
+/// How a slot stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// As wanted; nothing to do.
+    Settled,
+    /// Something is being done about it.
+    Acting,
+    /// It waits for something that will wake it.
+    Waiting(Wait),
+    /// It is refused, and somebody has to change something.
+    Refused(Refusal),
+    /// Its withdrawal is held by the breaker.
+    Held(ChangeId),
+}
+
+/// What a slot waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// To be decided.
+    Undecided(Hold),
+    /// To be known.
+    Target(Doubt),
+    /// The cluster to come back.
+    Cluster,
+    /// The kind to be served.
+    Kind,
+    /// The namespace to be shown.
+    Namespace,
+    /// The namespace, which is being deleted, to be gone.
+    NamespaceEnding,
+    /// The object that stands there, which is being deleted, to be gone.
+    TargetEnding,
+    /// The source, which is being deleted, to be gone.
+    SourceEnding,
+    /// An object to put fields on.
+    Overlaid,
+    /// Its time, after a failure.
+    Rest,
+    /// Its time, because another hand keeps rewriting what we own.
+    Contention,
+    /// The whole scope to be evaluated.
+    Scope,
+}
+
+/// Why a slot is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// An object stands there that is nobody's of ours, and nobody asked for its adoption.
+    Foreign,
+    /// An object stands there that another owner put there.
+    OthersOwn(OwnerId),
+    /// We put it there, and somebody took our mark off: it is theirs now.
+    MarkRemoved,
+    /// The server looked at it and refuses it.
+    Rejected,
+}
+
+/// One thing to do.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// Make the slot's namespace, if it is still missing.
+    EnsureNamespace,
+    /// Let the server compare: a dry run of the delivery, which writes nothing.
+    Compare,
+    /// Look afresh at a source that seems to be gone, and at what it depends on.
+    ConfirmGone(Key),
+    /// Write the want.
+    Deliver {
+        /// What must stand there.
+        expect: Expect,
+        /// How it is written.
+        how: How,
+    },
+    /// Bring the target's status back to its origin.
+    Report(StatusReturn),
+    /// Put our finalizer on the source, or take it off.
+    Finalizer {
+        /// The finalizer.
+        name: Name,
+        /// Put on, or taken off.
+        add: bool,
+    },
+    /// Delete what stands there.
+    Delete(Warrant),
+    /// Take our mark and our fields off, and leave the object.
+    Release {
+        /// Only from this object.
+        uid: Uid,
+        /// Only at this version.
+        version: Version,
+    },
+}
+
+/// What a delivery expects to find.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Expect {
+    /// Nothing. The write is not forced and must create; where it met something after all, our fields are
+    /// released at once.
+    New,
+    /// This object. The write carries its uid and takes our fields back by force.
+    Uid(Uid),
+}
+
+/// How a delivery is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// Server-side apply.
+    Apply,
+    /// A patch from the last state.
+    Patch,
+}
+
+/// Decides about one slot.
+pub fn plan(slot: &Slot<'_>) -> Plan {
+    match &slot.wanted {
+        // Nothing new is sent and nothing is withdrawn on what is only half known.
+        Wanted::Undecided(hold) => waiting(Wait::Undecided((*hold).clone())),
+        Wanted::By(want) => deliver(slot, want),
+        Wanted::No(evidence) => withdraw(slot, evidence),
+    }
+}
+
+fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
+    match slot.ready {
+        Ready::ClusterAway => return waiting(Wait::Cluster),
+        Ready::KindUnserved => return waiting(Wait::Kind),
+        Ready::NamespaceEnding => return waiting(Wait::NamespaceEnding),
+        Ready::Yes | Ready::NamespaceMissing | Ready::Resting | Ready::Rejected | Ready::Contended => {}
+    }
+    let how = if slot.apply && want.policy.delivery != Delivery::ThreeWay { How::Apply } else { How::Patch };
+    let absent_finalizer = missing_finalizer(slot, want);
+    match &slot.target {
+        Seen::Unknown(doubt) => waiting(Wait::Target(*doubt)),
+        Seen::Absent(_) => {
+            // A source on its way out is not copied anew; what is there already follows it.
+            if slot.source.is_some_and(|source| source.deleting) {
+                return waiting(Wait::SourceEnding);
+            }
+            if want.policy.delivery == Delivery::Overlay {
+                return waiting(Wait::Overlaid);
+            }
+            // The finalizer first: a copy whose source could vanish unseen would be left behind (H17).
+            if let Some(finalizer) = absent_finalizer {
+                return acting([finalizer]);
+            }
+            if slot.ready == Ready::NamespaceMissing {
+                return acting([Action::EnsureNamespace]);
+            }
+            match not_now(slot) {
+                Some(verdict) => Plan { verdict, actions: smallvec![] },
+                None => acting([Action::Deliver { expect: Expect::New, how }]),
+            }
+        }
+        Seen::Present(target) => match slot.marked {
+            Marked::Ours(mark) if mark.owner == *slot.owner => {
+                follow(slot, want, target, absent_finalizer, how)
+            }
+            Marked::Ours(mark) => refused(Refusal::OthersOwn(mark.owner.clone())),
+            Marked::Others(owner) => refused(Refusal::OthersOwn(owner.clone())),
+            // Fields on an object that is not ours need no mark of ours on it.
+            Marked::Nobodys if want.policy.delivery == Delivery::Overlay => {
+                follow(slot, want, target, absent_finalizer, how)
+            }
+            // The user asked on the source for this object to be taken over.
+            Marked::Nobodys if want.policy.adopt == Adopt::Unmarked && !target.deleting => {
+                if let Some(finalizer) = absent_finalizer {
+                    return acting([finalizer]);
+                }
+                match not_now(slot) {
+                    Some(verdict) => Plan { verdict, actions: smallvec![] },
+                    None => acting([Action::Deliver { expect: Expect::Uid(target.uid.clone()), how }]),
+                }
+            }
+            Marked::Nobodys if slot.record.uid.as_ref() == Some(&target.uid) => refused(Refusal::MarkRemoved),
+            Marked::Nobodys => refused(Refusal::Foreign),
+        },
+    }
+}
+
+/// The copy is there and ours: keep it as wanted, and bring back what it reports.
+fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Action>, how: How) -> Plan {
+    let mut actions: SmallVec<[Action; 2]> = finalizer.into_iter().collect();
+    if want.policy.status != StatusReturn::Off && reports_something_new(slot, target) {
+        actions.push(Action::Report(want.policy.status));
+    }
+    let stopped = if target.deleting {
+        // It cannot be changed any more; when it is gone it is made anew.
+        Some(Verdict::Waiting(Wait::TargetEnding))
+    } else {
+        match (slot.likeness, want.policy.delivery) {
+            // Created once, then its place's own.
+            (_, Delivery::CreateOnly) | (Likeness::Same, _) => None,
+            (Likeness::Unread, _) => {
+                actions.push(Action::Compare);
+                None
+            }
+            (Likeness::Outdated | Likeness::Rewritten, _) => {
+                let stopped = not_now(slot);
+                if stopped.is_none() {
+                    actions.push(Action::Deliver { expect: Expect::Uid(target.uid.clone()), how });
+                }
+                stopped
+            }
+        }
+    };
+    let verdict = match stopped {
+        Some(verdict) => verdict,
+        None if actions.is_empty() => Verdict::Settled,
+        None => Verdict::Acting,
+    };
+    Plan { verdict, actions }
+}
+
+fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
+    match (&slot.target, slot.marked) {
+        (Seen::Unknown(doubt), _) => waiting(Wait::Target(*doubt)),
+        (Seen::Present(target), Marked::Ours(mark)) if mark.owner == *slot.owner => {
+            withdraw_ours(slot, evidence, target, mark)
+        }
+        // Nothing of ours is there: whoever deleted it, or never was it ours. A source that waits for us need
+        // not wait any longer (H20).
+        (Seen::Absent(_) | Seen::Present(_), _) => match (evidence, our_finalizer(slot)) {
+            (Evidence::SourceDeleting(_), Some(name)) => acting([Action::Finalizer { name, add: false }]),
+            _ => Plan { verdict: Verdict::Settled, actions: smallvec![] },
+        },
+    }
+}
+
+fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &Mark) -> Plan {
+    if slot.ready == Ready::ClusterAway {
+        return waiting(Wait::Cluster);
+    }
+    if target.deleting {
+        return waiting(Wait::TargetEnding);
+    }
+    if matches!(slot.ready, Ready::Resting | Ready::Rejected) {
+        return waiting(Wait::Rest);
+    }
+    // The copy was to stay, whatever becomes of its source or of the configuration.
+    if mark.leave {
+        return acting([Action::Release { uid: target.uid.clone(), version: target.version }]);
+    }
+    match slot.permit {
+        Permit::Pending => return waiting(Wait::Scope),
+        Permit::Held(change) => return Plan { verdict: Verdict::Held(change), actions: smallvec![] },
+        Permit::Open => {}
+    }
+    match Warrant::new(evidence, target, mark, slot.owner) {
+        Some(warrant) => acting([Action::Delete(warrant)]),
+        // What the evidence lacks is a fresh look.
+        None => match evidence {
+            Evidence::SourceGone(gone) => acting([Action::ConfirmGone(gone.source().clone())]),
+            Evidence::SourceDeleting(_) | Evidence::Deselected(_) => waiting(Wait::Scope),
+        },
+    }
+}
+
+/// Why the slot is not written now, though something would be to write.
+fn not_now(slot: &Slot<'_>) -> Option<Verdict> {
+    match slot.ready {
+        Ready::Resting => Some(Verdict::Waiting(Wait::Rest)),
+        Ready::Rejected => Some(Verdict::Refused(Refusal::Rejected)),
+        Ready::Contended => Some(Verdict::Waiting(Wait::Contention)),
+        // The object is shown and its namespace is not: one of the two views is about to change.
+        Ready::NamespaceMissing => Some(Verdict::Waiting(Wait::Namespace)),
+        Ready::Yes | Ready::ClusterAway | Ready::KindUnserved | Ready::NamespaceEnding => None,
+    }
+}
+
+/// The finalizer that this want needs on its source and that is not there.
+fn missing_finalizer(slot: &Slot<'_>, want: &Want) -> Option<Action> {
+    let name = want.policy.finalizer.clone()?;
+    let source = slot.source.filter(|source| !source.deleting)?;
+    let missing = !source.finalizers().any(|finalizer| finalizer == name.as_str());
+    missing.then_some(Action::Finalizer { name, add: true })
+}
+
+/// The finalizer by which the deleting source waits for this slot.
+fn our_finalizer(slot: &Slot<'_>) -> Option<Name> {
+    match &slot.wanted {
+        Wanted::No(Evidence::SourceDeleting(deleting)) => Some(deleting.finalizer().clone()),
+        _ => None,
+    }
+}
+
+fn reports_something_new(slot: &Slot<'_>, target: &Object) -> bool {
+    !target.status.is_none() && slot.record.reported != Some(target.status)
+}
+
+fn waiting(wait: Wait) -> Plan {
+    Plan { verdict: Verdict::Waiting(wait), actions: smallvec![] }
+}
+
+fn refused(refusal: Refusal) -> Plan {
+    Plan { verdict: Verdict::Refused(refusal), actions: smallvec![] }
+}
+
+fn acting<const N: usize>(actions: [Action; N]) -> Plan {
+    Plan { verdict: Verdict::Acting, actions: actions.into_iter().collect() }
+}

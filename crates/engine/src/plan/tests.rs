@@ -1,0 +1,463 @@
+//! Every combination of what is wanted and what is seen, against the laws; and the rows that name each answer.
+
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
+use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
+use mailboat_store::seen::{Absence, Doubt, Seen};
+use mailboat_store::store::{Nature, Store};
+use mailboat_store::time::Now;
+use mailboat_store::{Definition, Follower, Input, Settings};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::mark::Marks;
+use crate::want::{Body, Origin, Policy, Withdrawal};
+use crate::warrant::{Confirmed, Look, SourceDeleting, SourceGone, WholeConfiguration};
+
+const FINALIZER: &str = "mailboat.dev/test";
+
+struct NoMarks;
+
+impl Marks for NoMarks {
+    fn read(&self, _: &Object) -> Marked {
+        Marked::Nobodys
+    }
+    fn write(&self, want: &Want, _: Option<&Uid>) -> Result<Arc<[u8]>, String> {
+        Ok(Arc::clone(&want.body.json))
+    }
+    fn remove(&self) -> Value {
+        json!({})
+    }
+}
+
+fn key() -> Key {
+    Key {
+        cluster: ClusterId::new("edge"),
+        kind: KindId::new("", "configmaps"),
+        namespace: Name::new("till"),
+        name: Name::new("pos"),
+    }
+}
+
+fn object(deleting: bool, finalizers: &[&str]) -> Object {
+    let mut body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {}, "status": { "ready": 1 },
+        "metadata": { "name": "pos", "namespace": "till", "resourceVersion": "7", "finalizers": finalizers,
+                      "uid": "f99e773f-3db2-439e-8054-827c4ac55368" },
+    });
+    if deleting {
+        body["metadata"]["deletionTimestamp"] = json!("2026-11-15T00:00:00Z");
+    }
+    let place = Place {
+        cluster: ClusterOf::One(&ClusterId::new("edge")),
+        kind: &KindId::new("", "configmaps"),
+        api_version: "v1",
+        kind_name: "ConfigMap",
+        manager: "",
+        keep: Keep::Whole,
+        limits: Limits::default(),
+    };
+    Object::decode(body.to_string().as_bytes(), &place).unwrap()
+}
+
+/// A proof of absence, as only a store makes it: from a complete list without the object.
+fn absence() -> Absence {
+    let mut store = Store::new();
+    let (place, endpoint) = (PlaceId::new("edge"), EndpointId::new("one"));
+    let mut news = Vec::new();
+    store.open(&place, Nature::Whole(ClusterId::new("edge")), [endpoint.clone()], &mut news);
+    let definition = Definition {
+        api_version: Name::new("v1"),
+        kind_name: Name::new("ConfigMap"),
+        manager: Name::EMPTY,
+        filter: Filter::All,
+        keep: Keep::Whole,
+        limits: Limits::default(),
+    };
+    let feed = FeedId { place, endpoint, kind: key().kind };
+    let mut follower =
+        Follower::new(feed, definition, Settings::default(), 1, &mut store, &mut news).unwrap();
+    follower.next(Now::default());
+    let page = br#"{"metadata":{"resourceVersion":"9"},"items":[]}"#;
+    follower.feed(Now::default(), follower.turn(), Input::Page(page), &mut store, &mut news);
+    follower.next(Now::default());
+    follower.feed(
+        Now::default(),
+        follower.turn(),
+        Input::Opened { new_connection: false },
+        &mut store,
+        &mut news,
+    );
+    store.get(&key()).absent().expect("a list without it proves its absence")
+}
+
+fn owner() -> OwnerId {
+    OwnerId(Name::new("us"))
+}
+
+fn origin() -> Origin {
+    let key = Key { cluster: ClusterId::new("center"), ..key() };
+    Origin { key, uid: Uid::parse("1"), version: Version(3) }
+}
+
+fn mark(owner: &str, leave: bool) -> Marked {
+    Marked::Ours(Mark { owner: OwnerId(Name::new(owner)), origin: origin(), intent: Digest::NONE, leave })
+}
+
+fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool) -> Want {
+    let policy = Policy {
+        delivery,
+        status,
+        withdrawal: Withdrawal::Delete,
+        finalizer: finalizer.then(|| Name::new(FINALIZER)),
+        adopt,
+        marks: Arc::new(NoMarks),
+    };
+    let body = Body { json: Arc::from(&b"{}"[..]), digest: Digest::NONE };
+    Want { slot: key(), origin: origin(), body, policy: Arc::new(policy) }
+}
+
+fn gone(confirmed: bool) -> Evidence {
+    let gone = SourceGone::new(origin().key, absence());
+    let look = Look { object_missing: true, workspace_lives: true, kind_served_as_before: true };
+    Evidence::SourceGone(if confirmed { gone.confirmed(Confirmed::by(look).unwrap()) } else { gone })
+}
+
+fn deleting() -> Evidence {
+    let source = object(true, &[FINALIZER]);
+    Evidence::SourceDeleting(SourceDeleting::of(&source, &Name::new(FINALIZER)).unwrap())
+}
+
+fn deselected() -> Evidence {
+    Evidence::Deselected(WholeConfiguration::known(1).does_not_select())
+}
+
+/// What may be wanted, in every form.
+enum Form {
+    By(Want),
+    No(Evidence),
+    Undecided(Hold),
+}
+
+fn forms() -> Vec<Form> {
+    let mut forms = vec![
+        Form::Undecided(Hold { reason: "not known".to_owned(), on: None }),
+        Form::No(gone(false)),
+        Form::No(gone(true)),
+        Form::No(deleting()),
+        Form::No(deselected()),
+    ];
+    for delivery in [Delivery::Apply, Delivery::CreateOnly, Delivery::ThreeWay, Delivery::Overlay] {
+        for adopt in [Adopt::Never, Adopt::Unmarked] {
+            for status in [StatusReturn::Off, StatusReturn::Subresource] {
+                for finalizer in [false, true] {
+                    forms.push(Form::By(want(delivery, adopt, status, finalizer)));
+                }
+            }
+        }
+    }
+    forms
+}
+
+const READY: [Ready; 8] = [
+    Ready::Yes,
+    Ready::ClusterAway,
+    Ready::KindUnserved,
+    Ready::NamespaceMissing,
+    Ready::NamespaceEnding,
+    Ready::Resting,
+    Ready::Rejected,
+    Ready::Contended,
+];
+const LIKENESS: [Likeness; 4] = [Likeness::Same, Likeness::Outdated, Likeness::Rewritten, Likeness::Unread];
+const PERMITS: [Permit; 3] = [Permit::Open, Permit::Pending, Permit::Held(ChangeId(1))];
+
+/// Calls `check` with every combination there is.
+fn every_slot(mut check: impl FnMut(&Slot<'_>, &Plan)) -> usize {
+    let (live, ending) = (object(false, &[]), object(true, &[]));
+    let (source, source_ending) = (object(false, &[FINALIZER]), object(true, &[FINALIZER]));
+    let bare_source = object(false, &[]);
+    let forms = forms();
+    let marks = [
+        mark("us", false),
+        mark("us", true),
+        mark("them", false),
+        Marked::Others(OwnerId(Name::new("them"))),
+        Marked::Nobodys,
+    ];
+    let known = Record { uid: Some(live.uid.clone()), ..Record::default() };
+    let records = [Record::default(), known];
+    let mut count = 0;
+    for form in &forms {
+        for target in [
+            Seen::Unknown(Doubt::Lost),
+            Seen::Absent(absence()),
+            Seen::Present(&live),
+            Seen::Present(&ending),
+        ] {
+            for marked in &marks {
+                for source in [None, Some(&source), Some(&source_ending), Some(&bare_source)] {
+                    for (ready, likeness, permit) in product(&READY, &LIKENESS, &PERMITS) {
+                        for record in &records {
+                            let slot = Slot {
+                                key: &key(),
+                                owner: &owner(),
+                                wanted: match form {
+                                    Form::By(want) => Wanted::By(want),
+                                    Form::No(evidence) => Wanted::No(evidence),
+                                    Form::Undecided(hold) => Wanted::Undecided(hold),
+                                },
+                                source,
+                                target,
+                                marked,
+                                likeness,
+                                record,
+                                ready,
+                                apply: true,
+                                permit,
+                            };
+                            check(&slot, &plan(&slot));
+                            count += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    count
+}
+
+fn product<A: Copy, B: Copy, C: Copy>(a: &[A], b: &[B], c: &[C]) -> Vec<(A, B, C)> {
+    a.iter().flat_map(|a| b.iter().flat_map(move |b| c.iter().map(move |c| (*a, *b, *c)))).collect()
+}
+
+fn show(slot: &Slot<'_>, plan: &Plan) -> String {
+    let wanted = match &slot.wanted {
+        Wanted::By(want) => format!("by {:?} {:?}", want.policy.delivery, want.policy.adopt),
+        Wanted::No(evidence) => format!("no: {evidence:?}"),
+        Wanted::Undecided(_) => "undecided".to_owned(),
+    };
+    let target = match &slot.target {
+        Seen::Present(target) => format!("present, deleting {}", target.deleting),
+        Seen::Absent(_) => "absent".to_owned(),
+        Seen::Unknown(doubt) => format!("unknown: {doubt}"),
+    };
+    format!(
+        "wanted {wanted}; target {target}; {:?}; {:?}; {:?}; {:?} gives {plan:?}",
+        slot.marked, slot.ready, slot.likeness, slot.permit
+    )
+}
+
+fn is_ours(slot: &Slot<'_>) -> bool {
+    matches!(slot.marked, Marked::Ours(mark) if mark.owner == *slot.owner)
+}
+
+#[test]
+fn the_laws_hold_in_every_combination() {
+    let count = every_slot(|slot, plan| {
+        let seen = || show(slot, plan);
+        let present = matches!(slot.target, Seen::Present(_));
+        for action in &plan.actions {
+            match action {
+                Action::Delete(warrant) => {
+                    assert!(present && is_ours(slot), "deletes what is not ours: {}", seen());
+                    assert!(matches!(slot.wanted, Wanted::No(_)), "deletes what is wanted: {}", seen());
+                    assert!(slot.permit == Permit::Open, "deletes against the breaker: {}", seen());
+                    assert!(
+                        !matches!(slot.marked, Marked::Ours(mark) if mark.leave),
+                        "deletes what stays: {}",
+                        seen()
+                    );
+                    let confirmed =
+                        !matches!(warrant.why(), Evidence::SourceGone(gone) if !gone.is_confirmed());
+                    assert!(confirmed, "deletes without a fresh look: {}", seen());
+                }
+                Action::Release { .. } => {
+                    assert!(present && is_ours(slot), "releases what is not ours: {}", seen());
+                }
+                Action::Deliver { expect, .. } => {
+                    assert!(matches!(slot.wanted, Wanted::By(_)), "delivers what is not wanted: {}", seen());
+                    assert_eq!(slot.ready, Ready::Yes, "writes where it cannot: {}", seen());
+                    match (expect, &slot.target) {
+                        (Expect::New, Seen::Absent(_)) => {}
+                        (Expect::Uid(uid), Seen::Present(target))
+                            if *uid == target.uid && !target.deleting =>
+                        {
+                            let asked = matches!(&slot.wanted, Wanted::By(want)
+                                if want.policy.adopt == Adopt::Unmarked || want.policy.delivery == Delivery::Overlay);
+                            let nobodys = *slot.marked == Marked::Nobodys;
+                            assert!(
+                                is_ours(slot) || (nobodys && asked),
+                                "touches a foreign object: {}",
+                                seen()
+                            );
+                        }
+                        _ => panic!("expects what is not there: {}", seen()),
+                    }
+                }
+                Action::Report(_) => assert!(present, "reports nothing: {}", seen()),
+                Action::Finalizer { add: false, .. } => {
+                    let holds_ours = present && is_ours(slot);
+                    assert!(!holds_ours, "lets the source go while its copy stands: {}", seen());
+                }
+                Action::EnsureNamespace
+                | Action::Compare
+                | Action::ConfirmGone(_)
+                | Action::Finalizer { .. } => {}
+            }
+        }
+        if matches!(slot.wanted, Wanted::Undecided(_)) || matches!(slot.target, Seen::Unknown(_)) {
+            assert!(plan.actions.is_empty(), "acts on what is not known: {}", seen());
+        }
+        if slot.ready == Ready::ClusterAway {
+            let writes =
+                plan.actions.iter().any(|a| !matches!(a, Action::Finalizer { .. } | Action::Report(_)));
+            assert!(!writes, "writes to a cluster that is away: {}", seen());
+        }
+        if plan.verdict == Verdict::Settled {
+            assert!(plan.actions.is_empty(), "settled, and yet something to do: {}", seen());
+        }
+        if plan.verdict == Verdict::Acting {
+            assert!(!plan.actions.is_empty(), "acting without an action: {}", seen());
+        }
+    });
+    assert_eq!(count, 568_320, "a combination was left out");
+}
+
+/// One row: what is wanted and seen, and what is to be done.
+fn answer(form: &Form, target: Seen<&Object>, marked: &Marked, change: impl FnOnce(&mut Slot<'_>)) -> Plan {
+    answer_from(&object(false, &[FINALIZER]), form, target, marked, change)
+}
+
+fn answer_from(
+    source: &Object,
+    form: &Form,
+    target: Seen<&Object>,
+    marked: &Marked,
+    change: impl FnOnce(&mut Slot<'_>),
+) -> Plan {
+    let (key, owner, record) = (key(), owner(), Record::default());
+    let mut slot = Slot {
+        key: &key,
+        owner: &owner,
+        wanted: match form {
+            Form::By(want) => Wanted::By(want),
+            Form::No(evidence) => Wanted::No(evidence),
+            Form::Undecided(hold) => Wanted::Undecided(hold),
+        },
+        source: Some(source),
+        target,
+        marked,
+        likeness: Likeness::Same,
+        record: &record,
+        ready: Ready::Yes,
+        apply: true,
+        permit: Permit::Open,
+    };
+    change(&mut slot);
+    plan(&slot)
+}
+
+fn plain(delivery: Delivery) -> Form {
+    Form::By(want(delivery, Adopt::Never, StatusReturn::Off, false))
+}
+
+#[test]
+fn what_is_missing_is_made_and_never_by_force() {
+    let plan = answer(&plain(Delivery::Apply), Seen::Absent(absence()), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::Deliver { expect: Expect::New, how: How::Apply }]);
+    let plan =
+        answer(&plain(Delivery::Apply), Seen::Absent(absence()), &Marked::Nobodys, |slot| slot.apply = false);
+    assert_eq!(plan.actions.as_slice(), [Action::Deliver { expect: Expect::New, how: How::Patch }]);
+    let plan = answer(&plain(Delivery::Overlay), Seen::Absent(absence()), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.verdict, Verdict::Waiting(Wait::Overlaid));
+}
+
+#[test]
+fn a_copy_that_is_as_wanted_is_left_alone_and_one_that_is_not_is_put_right() {
+    let target = object(false, &[]);
+    let ours = mark("us", false);
+    let uid = Expect::Uid(target.uid.clone());
+    let table = [
+        (Likeness::Same, Verdict::Settled, vec![]),
+        (Likeness::Outdated, Verdict::Acting, vec![Action::Deliver { expect: uid.clone(), how: How::Apply }]),
+        (Likeness::Rewritten, Verdict::Acting, vec![Action::Deliver { expect: uid, how: How::Apply }]),
+        (Likeness::Unread, Verdict::Acting, vec![Action::Compare]),
+    ];
+    for (likeness, verdict, actions) in table {
+        let plan =
+            answer(&plain(Delivery::Apply), Seen::Present(&target), &ours, |slot| slot.likeness = likeness);
+        assert_eq!((plan.verdict, plan.actions.to_vec()), (verdict, actions), "{likeness:?}");
+        let plan = answer(&plain(Delivery::CreateOnly), Seen::Present(&target), &ours, |slot| {
+            slot.likeness = likeness;
+        });
+        assert_eq!(plan.verdict, Verdict::Settled, "create-only, {likeness:?}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_refused_unless_adoption_was_asked_for() {
+    let target = object(false, &[]);
+    let seen = Seen::Present(&target);
+    let them = OwnerId(Name::new("them"));
+    let row = |marked: &Marked| answer(&plain(Delivery::Apply), seen, marked, |_| {}).verdict;
+    assert_eq!(row(&Marked::Nobodys), Verdict::Refused(Refusal::Foreign));
+    assert_eq!(row(&Marked::Others(them.clone())), Verdict::Refused(Refusal::OthersOwn(them.clone())));
+    assert_eq!(row(&mark("them", false)), Verdict::Refused(Refusal::OthersOwn(them.clone())));
+    let adopting = Form::By(want(Delivery::Apply, Adopt::Unmarked, StatusReturn::Off, false));
+    let plan = answer(&adopting, seen, &Marked::Nobodys, |_| {});
+    assert_eq!(
+        plan.actions.as_slice(),
+        [Action::Deliver { expect: Expect::Uid(target.uid.clone()), how: How::Apply }]
+    );
+    let plan = answer(&adopting, seen, &Marked::Others(them.clone()), |_| {});
+    assert_eq!(plan.verdict, Verdict::Refused(Refusal::OthersOwn(them)), "another owner's is never adopted");
+}
+
+#[test]
+fn h17_the_finalizer_comes_before_the_first_copy() {
+    let bare = object(false, &[]);
+    let form = Form::By(want(Delivery::Apply, Adopt::Never, StatusReturn::Off, true));
+    let plan = answer_from(&bare, &form, Seen::Absent(absence()), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::Finalizer { name: Name::new(FINALIZER), add: true }]);
+}
+
+#[test]
+fn h20_a_source_does_not_wait_for_a_copy_that_is_gone() {
+    let plan = answer(&Form::No(deleting()), Seen::Absent(absence()), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::Finalizer { name: Name::new(FINALIZER), add: false }]);
+}
+
+#[test]
+fn h16_what_was_to_stay_stays_whatever_the_configuration_says_by_then() {
+    let target = object(false, &[]);
+    for evidence in [gone(true), deleting(), deselected()] {
+        let plan = answer(&Form::No(evidence), Seen::Present(&target), &mark("us", true), |_| {});
+        assert!(matches!(plan.actions.as_slice(), [Action::Release { .. }]), "{plan:?}");
+    }
+}
+
+#[test]
+fn a_source_that_seems_gone_is_looked_at_before_its_copy_goes() {
+    let target = object(false, &[]);
+    let plan = answer(&Form::No(gone(false)), Seen::Present(&target), &mark("us", false), |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::ConfirmGone(origin().key)]);
+    let plan = answer(&Form::No(gone(true)), Seen::Present(&target), &mark("us", false), |_| {});
+    assert!(matches!(plan.actions.as_slice(), [Action::Delete(_)]), "{plan:?}");
+}
+
+#[test]
+fn the_breaker_holds_what_it_holds() {
+    let target = object(false, &[]);
+    let row = |permit| {
+        answer(&Form::No(deselected()), Seen::Present(&target), &mark("us", false), |slot| {
+            slot.permit = permit;
+        })
+    };
+    assert_eq!(row(Permit::Held(ChangeId(7))).verdict, Verdict::Held(ChangeId(7)));
+    assert_eq!(row(Permit::Pending).verdict, Verdict::Waiting(Wait::Scope));
+    assert!(matches!(row(Permit::Open).actions.as_slice(), [Action::Delete(_)]));
+}

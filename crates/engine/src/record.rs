@@ -1,0 +1,25 @@
+//! What is remembered of a slot between two looks at it.
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Uid, Version};
+
+/// What is remembered of one slot. Everything here can be lost: it is rebuilt from marks and lists.
+#[derive(Clone, Default, Debug)]
+pub struct Record {
+    /// The uid of the copy that we made or recognized.
+    pub uid: Option<Uid>,
+    /// The copy's content right after our last write, or when it was first seen to agree. Another content later
+    /// is another's hand.
+    pub result: Option<Digest>,
+    /// The fields that were ours right after our last write. As long as these are ours, nobody changed them:
+    /// who changes a field takes it.
+    pub ours: Option<Digest>,
+    /// The version at which a comparison by the server showed a difference.
+    pub differs_at: Option<Version>,
+    /// The status that was last brought back.
+    pub reported: Option<Digest>,
+    /// How often in a row somebody else rewrote what we own.
+    pub fights: u8,
+    /// When that last happened, in milliseconds.
+    pub fought_at: u64,
+}

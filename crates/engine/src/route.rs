@@ -1,0 +1,142 @@
+//! What a role gives the engine: routes, and the view that they decide from.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::Object;
+use mailboat_store::interest::PlaceId;
+use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::store::{Range, Store};
+
+use crate::breaker::ScopeId;
+use crate::want::{Body, Hold, Want};
+
+/// Names a route: role and configuration object, the same over restarts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouteId(pub Name);
+
+/// Names a destination, one for all routes: a SyncTarget by its uid, an edge, a consumer workspace.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DestinationId(pub u32);
+
+/// A place to deliver to.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// Its id.
+    pub id: DestinationId,
+    /// The cluster or workspace.
+    pub cluster: ClusterId,
+}
+
+/// Where one source goes, and by which rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selected {
+    /// The destinations, sorted; shared with the route, so that ten thousand edges cost forty kilobytes once.
+    pub to: Arc<[DestinationId]>,
+    /// The entry of the configuration that selected it, as a path for people (`spec.downsync[2]`).
+    pub by: Name,
+}
+
+impl Selected {
+    /// Selected by nothing, to nowhere.
+    pub fn nowhere() -> Self {
+        Self { to: Arc::new([]), by: Name::EMPTY }
+    }
+}
+
+/// Which objects are a route's sources.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sources {
+    /// Seen here.
+    pub place: PlaceId,
+    /// In this cluster, or in any that the place shows.
+    pub cluster: Option<ClusterId>,
+    /// Of this kind.
+    pub kind: KindId,
+}
+
+/// One route. Immutable: changed configuration is a new route of the same id.
+pub trait Route: Send + Sync {
+    /// Its id.
+    fn id(&self) -> &RouteId;
+    /// What the breaker counts together with it.
+    fn scope(&self) -> &ScopeId;
+    /// How old its configuration is: where two routes want one slot, the lesser wins.
+    fn rank(&self) -> Rank;
+    /// The configuration that it was made from, so that a confirmed withdrawal is that of this configuration.
+    fn configuration(&self) -> Digest;
+    /// Which objects it may select.
+    fn sources(&self) -> &[Sources];
+    /// To which destinations a source goes, and by which entry.
+    fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
+    /// What a source is at one destination: usually one want, more with related objects.
+    fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold>;
+    /// The status on its way back to the source; `None` if nothing is to be said.
+    fn report(&self, source: &Object, target: &Object, view: &View<'_>) -> Result<Option<Body>, Hold>;
+}
+
+/// The order of claims on one slot: the oldest configuration first, then by name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Rank {
+    /// When the configuration object was made, in seconds.
+    pub since: u64,
+    /// Its name, where two are of one age.
+    pub name: Name,
+}
+
+/// All that is known, at one moment. Whoever decides from it is woken when what was read changes.
+pub struct View<'a> {
+    store: &'a Store,
+    reads: RefCell<Vec<Read>>,
+}
+
+/// Something that was read, and a change of which wakes the reader.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Read {
+    /// One object.
+    Object(Key),
+    /// All objects of a kind in a cluster, or in one of its namespaces.
+    Range(ClusterId, KindId, Option<Name>),
+}
+
+impl<'a> View<'a> {
+    /// A view of a store.
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, reads: RefCell::default() }
+    }
+
+    /// What is known of one object.
+    pub fn get(&self, key: &Key) -> Seen<&'a Arc<Object>> {
+        self.reads.borrow_mut().push(Read::Object(key.clone()));
+        self.store.get(key)
+    }
+
+    /// All objects of a kind in a cluster, or in one of its namespaces.
+    pub fn range(
+        &self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        namespace: Option<&Name>,
+    ) -> Result<Range<'a>, Doubt> {
+        self.reads.borrow_mut().push(Read::Range(cluster.clone(), kind.clone(), namespace.cloned()));
+        self.store.range(cluster, kind, namespace)
+    }
+
+    /// What was read since the last time this was asked.
+    pub fn take_reads(&self) -> Vec<Read> {
+        self.reads.take()
+    }
+}
+
+impl Read {
+    /// Every read that a change of this object touches.
+    pub fn touched_by(key: &Key) -> [Self; 3] {
+        [
+            Self::Object(key.clone()),
+            Self::Range(key.cluster.clone(), key.kind.clone(), None),
+            Self::Range(key.cluster.clone(), key.kind.clone(), Some(key.namespace.clone())),
+        ]
+    }
+}

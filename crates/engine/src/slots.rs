@@ -1,0 +1,171 @@
+//! All slots: who claims them, what is remembered of them, and what is under way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Key, Uid, Version};
+use mailboat_object::object::Object;
+use slab::Slab;
+use smallvec::SmallVec;
+
+use crate::breaker::ScopeId;
+use crate::fans::FanId;
+use crate::plan::Verdict;
+use crate::record::Record;
+use crate::route::{DestinationId, Rank};
+use crate::warrant::SourceGone;
+
+/// A slot, by its place in the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SlotId(pub u32);
+
+/// Somebody who wants a slot.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Claim {
+    /// The order of claims: the oldest configuration first.
+    pub rank: Arc<Rank>,
+    /// Whose source it is.
+    pub fan: FanId,
+    /// At which destination.
+    pub to: DestinationId,
+}
+
+/// What the engine holds about one slot.
+#[derive(Debug)]
+pub struct SlotState {
+    /// Where it is.
+    pub key: Key,
+    /// Who wants it, best first.
+    pub claims: SmallVec<[Claim; 1]>,
+    /// What the breaker counts it with.
+    pub scope: Option<ScopeId>,
+    /// The scope that counts its object as delivered.
+    pub counted: Option<ScopeId>,
+    /// What is remembered.
+    pub record: Record,
+    /// Its source, seen to be gone: kept so that a look at it can be confirmed.
+    pub gone: Option<Box<SourceGone>>,
+    /// Our last write, which our own view may not show yet.
+    pub written: Option<Written>,
+    /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
+    pub fresh: Option<Arc<Object>>,
+    /// A call about it is under way; what happens meanwhile is looked at when it is done.
+    pub under_way: bool,
+    /// Something happened while a call was under way.
+    pub again: bool,
+    /// Failed attempts in a row.
+    pub attempts: u8,
+    /// It rests until then.
+    pub rest_until: u64,
+    /// The intent that it rests for: another one is tried at once.
+    pub rests: Option<Digest>,
+    /// The server looked at it and refused it: somebody has to change something.
+    pub rejected: bool,
+    /// How it last stood, for those who ask and for notices when it changes.
+    pub verdict: Option<Verdict>,
+    /// The last fault, in the server's words; the only thing that is stored for explanations.
+    pub fault: Option<Box<str>>,
+}
+
+/// What our last call did, until our own view shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// The object stands at least at this version.
+    At(Version),
+    /// This object is gone or going.
+    Ended(Uid),
+}
+
+/// All slots.
+#[derive(Default)]
+pub struct Slots {
+    all: Slab<SlotState>,
+    ids: HashMap<Key, SlotId, foldhash::fast::FixedState>,
+}
+
+impl Slots {
+    /// The slot at a key, made if there is none.
+    pub fn at(&mut self, key: &Key) -> SlotId {
+        if let Some(id) = self.ids.get(key) {
+            return *id;
+        }
+        let id = SlotId(u32::try_from(self.all.insert(SlotState::new(key.clone()))).unwrap_or(u32::MAX));
+        self.ids.insert(key.clone(), id);
+        id
+    }
+
+    /// The slot at a key, if there is one.
+    pub fn find(&self, key: &Key) -> Option<SlotId> {
+        self.ids.get(key).copied()
+    }
+
+    /// A slot.
+    pub fn get(&self, id: SlotId) -> Option<&SlotState> {
+        self.all.get(id.0 as usize)
+    }
+
+    /// A slot, to be changed.
+    pub fn get_mut(&mut self, id: SlotId) -> Option<&mut SlotState> {
+        self.all.get_mut(id.0 as usize)
+    }
+
+    /// Forgets a slot that nobody wants and where nothing of ours stands.
+    pub fn remove(&mut self, id: SlotId) {
+        if let Some(slot) = self.all.try_remove(id.0 as usize) {
+            self.ids.remove(&slot.key);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The slots that fit, in the order of their keys.
+    pub fn matching(&self, fits: impl Fn(&SlotState) -> bool) -> Vec<SlotId> {
+        let mut found: Vec<_> = self.all.iter().filter(|(_, slot)| fits(slot)).collect();
+        found.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
+        found.into_iter().map(|(id, _)| SlotId(u32::try_from(id).unwrap_or(u32::MAX))).collect()
+    }
+}
+
+impl SlotState {
+    fn new(key: Key) -> Self {
+        Self {
+            key,
+            claims: SmallVec::new(),
+            scope: None,
+            counted: None,
+            record: Record::default(),
+            gone: None,
+            written: None,
+            fresh: None,
+            under_way: false,
+            again: false,
+            attempts: 0,
+            rest_until: 0,
+            rests: None,
+            rejected: false,
+            verdict: None,
+            fault: None,
+        }
+    }
+
+    /// Adds a claim in its order.
+    pub fn claim(&mut self, claim: Claim) {
+        if let Err(at) = self.claims.binary_search(&claim) {
+            self.claims.insert(at, claim);
+        }
+    }
+
+    /// Takes the claims of one leg away.
+    pub fn disclaim(&mut self, fan: FanId, to: DestinationId) {
+        self.claims.retain(|claim| !(claim.fan == fan && claim.to == to));
+    }
+}

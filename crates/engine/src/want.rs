@@ -1,0 +1,124 @@
+//! What a role asks for: objects wanted in places, and how they are to be delivered.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Key, Name, Uid, Version};
+
+use crate::mark::Marks;
+
+/// One object wanted in one place.
+#[derive(Clone)]
+pub struct Want {
+    /// Where it should stand.
+    pub slot: Key,
+    /// Whose content it is. It goes into the mark, and status returns there.
+    pub origin: Origin,
+    /// What should stand there.
+    pub body: Body,
+    /// How it is delivered and withdrawn.
+    pub policy: Arc<Policy>,
+}
+
+impl Want {
+    /// Whether the copy is to stay when it is no longer wanted.
+    pub fn leaves(&self) -> bool {
+        self.policy.withdrawal == Withdrawal::Leave || self.policy.delivery == Delivery::CreateOnly
+    }
+}
+
+/// The object that a copy was made from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// Its key.
+    pub key: Key,
+    /// Its uid when the copy was made.
+    pub uid: Uid,
+    /// Its version when the copy was made. A source that later shows a lower one was restored from a backup.
+    pub version: Version,
+}
+
+/// An intent: the JSON to deliver, shared by every destination that gets the same.
+#[derive(Clone)]
+pub struct Body {
+    /// The object as JSON, without what does not travel.
+    pub json: Arc<[u8]>,
+    /// Its content, whatever the order of members.
+    pub digest: Digest,
+}
+
+impl fmt::Debug for Body {
+    /// Size and digest; never the content, which is a tenant's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "body({} bytes, {})", self.json.len(), self.digest)
+    }
+}
+
+/// How a want is delivered, reported and withdrawn. Made once per route and shared.
+#[derive(Clone)]
+pub struct Policy {
+    /// How the copy is written.
+    pub delivery: Delivery,
+    /// Whether and how the copy's status comes back.
+    pub status: StatusReturn,
+    /// What becomes of the copy when it is no longer wanted.
+    pub withdrawal: Withdrawal,
+    /// A finalizer on the source: then only its deletionTimestamp withdraws, and its absence never does.
+    pub finalizer: Option<Name>,
+    /// What to do about an object that stands there already and is not ours.
+    pub adopt: Adopt,
+    /// The wire names of the marks on copies.
+    pub marks: Arc<dyn Marks>,
+}
+
+/// How a copy is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// Server-side apply with our field manager; a patch from the last state where a place cannot truly apply.
+    Apply,
+    /// Created when missing, then left to its place: neither overwritten nor deleted.
+    CreateOnly,
+    /// A merge patch from the last state that was delivered to the present one.
+    ThreeWay,
+    /// Some fields on an object that is not ours; the object is neither created nor deleted.
+    Overlay,
+}
+
+/// Whether and how a copy's status comes back to its origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatusReturn {
+    /// It stays where it is.
+    Off,
+    /// Through the origin's status subresource.
+    Subresource,
+    /// Into the origin itself, where its kind has no status subresource.
+    Inline,
+}
+
+/// What becomes of a copy that is no longer wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withdrawal {
+    /// It is deleted.
+    Delete,
+    /// It stays; our mark is taken off.
+    Leave,
+}
+
+/// What to do about an object that stands in the slot and bears no mark of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Adopt {
+    /// Leave it and report a conflict.
+    Never,
+    /// Take it over if it bears nobody's mark: the user asked for it on the source.
+    Unmarked,
+}
+
+/// Undecided: nothing new is sent and nothing is withdrawn until it is known better.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// One sentence for people.
+    pub reason: String,
+    /// What it waits for, if that is one object.
+    pub on: Option<Key>,
+}

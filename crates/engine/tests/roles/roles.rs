@@ -1,0 +1,188 @@
+//! Four small routes, one for each role, and the marks that they share.
+
+use std::sync::Arc;
+
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::mark::{OwnerId, StandardMarks};
+use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::{Digest, digest_of, digest_of_value};
+use mailboat_object::key::{Key, Name};
+use mailboat_object::object::Object;
+use mailboat_store::interest::PlaceId;
+use mailboat_store::seen::Seen;
+use serde_json::{Value, json};
+
+use crate::server::key;
+
+pub(crate) fn marks() -> StandardMarks {
+    StandardMarks::new(OwnerId(Name::new("test")))
+}
+
+pub(crate) fn policy() -> Policy {
+    Policy {
+        delivery: Delivery::Apply,
+        status: StatusReturn::Off,
+        withdrawal: Withdrawal::Delete,
+        finalizer: None,
+        adopt: Adopt::Never,
+        marks: Arc::new(marks()),
+    }
+}
+
+type Select = dyn Fn(&Object, &View<'_>) -> Result<Vec<u32>, Hold> + Send + Sync;
+type Project = dyn Fn(&Object, &Destination, &View<'_>) -> Result<Vec<(Key, Value)>, Hold> + Send + Sync;
+
+/// A route whose selection and projection are given as functions.
+pub(crate) struct Skeleton {
+    id: RouteId,
+    scope: ScopeId,
+    pub(crate) since: u64,
+    pub(crate) version: u64,
+    pub(crate) sources: Vec<Sources>,
+    pub(crate) select: Box<Select>,
+    pub(crate) project: Box<Project>,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl Skeleton {
+    fn new(
+        name: &str,
+        cluster: &str,
+        kind: &str,
+        policy: Policy,
+        select: Box<Select>,
+        project: Box<Project>,
+    ) -> Self {
+        let kind = key(cluster, kind, "", "").kind;
+        Self {
+            id: RouteId(Name::new(name)),
+            scope: ScopeId(Name::new(name)),
+            since: 0,
+            version: 1,
+            sources: vec![Sources {
+                place: PlaceId::new(cluster),
+                cluster: Some(mailboat_object::key::ClusterId::new(cluster)),
+                kind,
+            }],
+            select,
+            project,
+            policy: Arc::new(policy),
+        }
+    }
+}
+
+impl Route for Skeleton {
+    fn id(&self) -> &RouteId {
+        &self.id
+    }
+    fn scope(&self) -> &ScopeId {
+        &self.scope
+    }
+    fn rank(&self) -> Rank {
+        Rank { since: self.since, name: self.id.0.clone() }
+    }
+    fn configuration(&self) -> Digest {
+        digest_of_value(&json!(self.version))
+    }
+    fn sources(&self) -> &[Sources] {
+        &self.sources
+    }
+    fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
+        let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();
+        Ok(Selected { to: to.into(), by: Name::new("spec.downsync[0]") })
+    }
+    fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let wants = (self.project)(source, to, view)?;
+        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        Ok(wants
+            .into_iter()
+            .map(|(slot, mut body)| {
+                body["metadata"]["name"] = json!(slot.name.as_str());
+                if !slot.namespace.is_empty() {
+                    body["metadata"]["namespace"] = json!(slot.namespace.as_str());
+                }
+                let json: Arc<[u8]> = Arc::from(body.to_string().into_bytes());
+                let digest = digest_of(&json).unwrap();
+                Want {
+                    slot,
+                    origin: origin.clone(),
+                    body: Body { json, digest },
+                    policy: Arc::clone(&self.policy),
+                }
+            })
+            .collect())
+    }
+    fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(target.status_json().map(|status| Body { json: Arc::from(status), digest: target.status }))
+    }
+}
+
+fn at(to: &Destination, source: &Object) -> Key {
+    Key { cluster: to.cluster.clone(), ..source.key.clone() }
+}
+
+fn data(source: &Object) -> Value {
+    let mut body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": {} });
+    if let Some(data) = source.get(&["data"]) {
+        body["data"] = data.to_value();
+    }
+    body
+}
+
+/// The translator: a workspace's ConfigMaps to mailboxes, customized by what stands in another object.
+pub(crate) fn translator(name: &str, destinations: &[u32]) -> Skeleton {
+    let destinations = destinations.to_vec();
+    let project = |source: &Object, to: &Destination, view: &View<'_>| {
+        let mut body = data(source);
+        if let Some(customizer) = source.annotation("customizer") {
+            let wanted = key("workload", "customizers", "", &customizer);
+            match view.get(&wanted) {
+                Seen::Present(found) => {
+                    body["data"]["custom"] =
+                        found.get(&["value"]).map_or(Value::Null, mailboat_object::Raw::to_value);
+                }
+                _ => return Err(Hold { reason: "its customizer is missing".to_owned(), on: Some(wanted) }),
+            }
+        }
+        Ok(vec![(at(to, source), body)])
+    };
+    let select = move |source: &Object, _: &View<'_>| {
+        Ok(if source.label("place").is_some() { destinations.clone() } else { vec![] })
+    };
+    Skeleton::new(name, "workload", "configmaps", policy(), Box::new(select), Box::new(project))
+}
+
+/// The edge syncer: everything in a mailbox to its cluster; status comes back.
+pub(crate) fn edge_syncer(name: &str, from: &str, to: u32) -> Skeleton {
+    let policy = Policy { status: StatusReturn::Subresource, ..policy() };
+    let project = |source: &Object, to: &Destination, _: &View<'_>| Ok(vec![(at(to, source), data(source))]);
+    Skeleton::new(name, from, "configmaps", policy, Box::new(move |_, _| Ok(vec![to])), Box::new(project))
+}
+
+/// The workload syncer: a finalizer on the source, and another namespace at the cluster.
+pub(crate) fn workload_syncer(name: &str, from: &str, to: u32) -> Skeleton {
+    let policy = Policy { finalizer: Some(Name::new("mailboat.dev/test")), ..policy() };
+    let project = |source: &Object, to: &Destination, _: &View<'_>| {
+        let slot =
+            Key { namespace: Name::new(&format!("mapped-{}", source.key.namespace)), ..at(to, source) };
+        Ok(vec![(slot, data(source))])
+    };
+    Skeleton::new(name, from, "configmaps", policy, Box::new(move |_, _| Ok(vec![to])), Box::new(project))
+}
+
+/// The publisher: a tenant's object under a derived name, and a related object with it.
+pub(crate) fn publisher(name: &str, tenant: &'static str, to: u32) -> Skeleton {
+    let project = move |source: &Object, to: &Destination, view: &View<'_>| {
+        let slot = Key { name: Name::new(&format!("{tenant}-{}", source.key.name)), ..at(to, source) };
+        let mut wants = vec![(slot, data(source))];
+        let related = key(tenant, "secrets", &source.key.namespace, &source.key.name);
+        if let Seen::Present(secret) = view.get(&related) {
+            let slot =
+                key(to.cluster.0.as_str(), "secrets", &source.key.namespace, &format!("{tenant}-related"));
+            wants.push((slot, data(secret)));
+        }
+        Ok(wants)
+    };
+    Skeleton::new(name, tenant, "configmaps", policy(), Box::new(move |_, _| Ok(vec![to])), Box::new(project))
+}

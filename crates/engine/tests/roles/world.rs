@@ -1,0 +1,256 @@
+//! Clusters, followers, a store and the engine, joined by a loop without a clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_engine::engine::{Engine, Next, Options};
+use mailboat_engine::mark::{Marks, OwnerId};
+use mailboat_engine::route::{Destination, DestinationId};
+use mailboat_engine::warrant::Look;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::{Keep, Limits};
+use mailboat_object::wire::{Abilities, Call, Fault, FaultKind};
+use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
+use mailboat_store::seen::News;
+use mailboat_store::store::{Nature, Store};
+use mailboat_store::time::{Moment, Now};
+use mailboat_store::{Definition, Fetch, Follower, Input, Settings};
+use serde_json::{Value, json};
+
+use crate::roles::marks;
+use crate::server::{Server, key};
+
+pub(crate) struct World {
+    pub(crate) servers: BTreeMap<ClusterId, Server>,
+    pub(crate) store: Store,
+    followers: BTreeMap<(ClusterId, KindId), Follower>,
+    pub(crate) engine: Engine,
+    pub(crate) now: u64,
+    /// Every call that was not a dry run and that a server accepted.
+    pub(crate) writes: Vec<Call>,
+    /// What a fresh look finds besides the object itself.
+    pub(crate) workspace_lives: bool,
+}
+
+impl World {
+    pub(crate) fn new(clusters: &[&str]) -> Self {
+        let mut world = Self {
+            servers: BTreeMap::new(),
+            store: Store::new(),
+            followers: BTreeMap::new(),
+            engine: new_engine(),
+            now: 1_000,
+            writes: Vec::new(),
+            workspace_lives: true,
+        };
+        for (number, cluster) in clusters.iter().enumerate() {
+            world.servers.insert(ClusterId::new(cluster), Server::default());
+            world.introduce(number, cluster);
+        }
+        world
+    }
+
+    fn introduce(&mut self, number: usize, cluster: &str) {
+        let id = ClusterId::new(cluster);
+        self.store.open(
+            &PlaceId::new(cluster),
+            Nature::Whole(id.clone()),
+            [EndpointId::new("one")],
+            &mut Vec::new(),
+        );
+        self.engine.cluster(id.clone(), Abilities { apply: true, whole: true });
+        let number = DestinationId(u32::try_from(number).unwrap());
+        self.engine.destination(Destination { id: number, cluster: id });
+    }
+
+    /// The process ends and starts again: nothing is left but what stands on the servers.
+    pub(crate) fn restart(&mut self, kinds: &[&str]) {
+        self.store = Store::new();
+        self.engine = new_engine();
+        self.followers.clear();
+        self.writes.clear();
+        let clusters: Vec<ClusterId> = self.servers.keys().cloned().collect();
+        for (number, cluster) in clusters.iter().enumerate() {
+            self.introduce(number, cluster.0.as_str());
+        }
+        for server in self.servers.values_mut() {
+            server.events.clear();
+        }
+        for cluster in clusters {
+            for kind in kinds {
+                self.follow(cluster.0.as_str(), kind);
+            }
+        }
+    }
+
+    /// Follows a kind in a cluster from now on, and lists it.
+    pub(crate) fn follow(&mut self, cluster: &str, kind: &str) {
+        let id = ClusterId::new(cluster);
+        let kind = crate::server::key(cluster, kind, "", "").kind;
+        let feed =
+            FeedId { place: PlaceId::new(cluster), endpoint: EndpointId::new("one"), kind: kind.clone() };
+        let definition = Definition {
+            api_version: Name::new("v1"),
+            kind_name: Name::new("Thing"),
+            manager: Name::new("mailboat-test"),
+            filter: Filter::All,
+            keep: Keep::Whole,
+            limits: Limits::default(),
+        };
+        let mut news = Vec::new();
+        let mut follower =
+            Follower::new(feed, definition, Settings::default(), 1, &mut self.store, &mut news).unwrap();
+        assert!(matches!(follower.next(self.clock()), Fetch::List { .. }));
+        let page = self.servers[&id].list(&kind).to_string();
+        follower.feed(
+            self.clock(),
+            follower.turn(),
+            Input::Page(page.as_bytes()),
+            &mut self.store,
+            &mut news,
+        );
+        assert!(matches!(follower.next(self.clock()), Fetch::Watch { .. }));
+        let opened = Input::Opened { new_connection: false };
+        follower.feed(self.clock(), follower.turn(), opened, &mut self.store, &mut news);
+        self.servers.get_mut(&id).unwrap().events.retain(|(key, ..)| key.kind != kind);
+        self.followers.insert((id, kind), follower);
+        self.tell(&news);
+    }
+
+    /// The link to a cluster is lost: its watch breaks off.
+    pub(crate) fn lose(&mut self, cluster: &str, kind: &str) {
+        let fault = Fault::new(FaultKind::Away, "connection reset");
+        self.feed(cluster, kind, Input::Fault(&fault));
+    }
+
+    /// The link is back: the follower probes, and resumes or lists.
+    pub(crate) fn find_again(&mut self, cluster: &str, kind: &str) {
+        let id = key(cluster, kind, "", "");
+        self.now += 60_000;
+        for _ in 0..3 {
+            let now = self.clock();
+            let page = self.servers[&id.cluster].list(&id.kind).to_string();
+            let follower = self.followers.get_mut(&(id.cluster.clone(), id.kind.clone())).unwrap();
+            match follower.next(now) {
+                Fetch::List { .. } | Fetch::Probe { .. } => {
+                    self.feed(cluster, kind, Input::Page(page.as_bytes()));
+                }
+                _ => self.feed(cluster, kind, Input::Opened { new_connection: false }),
+            }
+        }
+    }
+
+    fn feed(&mut self, cluster: &str, kind: &str, input: Input<'_>) {
+        let id = key(cluster, kind, "", "");
+        let now = self.clock();
+        let mut news = Vec::new();
+        let follower = self.followers.get_mut(&(id.cluster, id.kind)).unwrap();
+        let turn = follower.turn();
+        follower.feed(now, turn, input, &mut self.store, &mut news);
+        self.tell(&news);
+    }
+
+    fn clock(&self) -> Now {
+        Now { mono: Moment(self.now), wall_seconds: self.now / 1000 }
+    }
+
+    fn tell(&mut self, news: &[News]) {
+        for piece in news {
+            self.engine.observe(&self.store, piece);
+        }
+    }
+
+    /// Watch events reach the store.
+    fn deliver_events(&mut self) {
+        let mut news = Vec::new();
+        for (cluster, server) in &mut self.servers {
+            for (key, kind, object) in std::mem::take(&mut server.events) {
+                if let Some(follower) = self.followers.get_mut(&(cluster.clone(), key.kind)) {
+                    let line = json!({ "type": kind, "object": object }).to_string();
+                    let now = Now { mono: Moment(self.now), wall_seconds: 0 };
+                    let turn = follower.turn();
+                    follower.feed(now, turn, Input::Line(line.as_bytes()), &mut self.store, &mut news);
+                }
+            }
+        }
+        self.tell(&news);
+    }
+
+    /// Runs until nothing is left to do; time goes on only while everything waits.
+    pub(crate) fn run(&mut self) {
+        for _ in 0..200_000 {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Idle => return,
+                Next::WaitUntil(at) if at > self.now + 600_000 => return,
+                Next::WaitUntil(at) => self.now = at.max(self.now + 1),
+                Next::Look(ticket, source) => {
+                    let found = Look {
+                        object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
+                        workspace_lives: self.workspace_lives,
+                        kind_served_as_before: true,
+                    };
+                    self.engine.looked(self.now, ticket, Ok(found));
+                }
+                Next::Call(ticket, call) => self.answer(ticket, call),
+            }
+        }
+        panic!(
+            "the engine does not come to rest; its last calls: {:?}",
+            self.writes.iter().rev().take(5).collect::<Vec<_>>()
+        );
+    }
+
+    /// Runs for so long at most, for what never comes to rest by itself.
+    pub(crate) fn run_for(&mut self, milliseconds: u64) {
+        let end = self.now + milliseconds;
+        while self.now < end {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Idle => return,
+                Next::WaitUntil(at) => self.now = at.max(self.now + 1),
+                Next::Look(ticket, source) => {
+                    let found = Look {
+                        object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
+                        workspace_lives: self.workspace_lives,
+                        kind_served_as_before: true,
+                    };
+                    self.engine.looked(self.now, ticket, Ok(found));
+                }
+                Next::Call(ticket, call) => self.answer(ticket, call),
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: mailboat_engine::engine::Ticket, call: Call) {
+        let mut next = Some((ticket, call));
+        while let Some((ticket, call)) = next.take() {
+            let reply = self.servers.get_mut(&call.key.cluster).unwrap().call(&call);
+            if reply.is_ok() && !call.dry_run {
+                self.writes.push(call);
+            }
+            if let Some(Next::Call(ticket, call)) = self.engine.done(self.now, &self.store, ticket, reply) {
+                next = Some((ticket, call));
+            }
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: &Key, object: Value) {
+        self.servers.get_mut(&key.cluster).unwrap().put(key, object);
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.servers.get_mut(&key.cluster).unwrap().remove(key);
+    }
+
+    pub(crate) fn object(&self, key: &Key) -> Option<&Value> {
+        self.servers[&key.cluster].objects.get(key)
+    }
+}
+
+fn new_engine() -> Engine {
+    let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
+    Engine::new(OwnerId(Name::new("test")), Name::new("mailboat-test"), marks, Options::default())
+}
