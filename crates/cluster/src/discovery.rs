@@ -1,0 +1,226 @@
+//! Asking a server what it serves, and keeping the answer until something says that it changed.
+//!
+//! There is no timer. What changes a catalog (a CRD, an APIBinding, an APIService) is an object that is
+//! followed anyway; whoever sees it change calls `stale`, as often as it likes. The next lookup asks again,
+//! once for all who wait.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use mailboat_object::key::KindId;
+use mailboat_object::wire::{Fault, FaultKind};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::catalog::{Catalog, Found, Served, is_aggregated, plain_group_versions};
+use crate::request::JSON;
+
+/// In which form discovery is to answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// Aggregated if the server has it, else plain.
+    Any,
+    /// Plain, also where the server has both.
+    Plain,
+}
+
+impl Form {
+    pub(crate) fn accept(self) -> &'static str {
+        match self {
+            Self::Any => {
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+            }
+            Self::Plain => JSON,
+        }
+    }
+}
+
+/// Group-versions asked for at once where each must be asked by itself.
+const ASKED_AT_ONCE: usize = 8;
+/// After discovery failed, or a kind was not found, it is asked again this much later at the soonest.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// A kind that is missing from a fresh catalog makes us ask again this much later at the soonest: nobody may
+/// have told us of a change, and asking at every lookup would be a storm of requests.
+const MISSING_AGAIN: Duration = Duration::from_secs(30);
+
+/// A catalog and how fresh it is.
+pub(crate) struct Known {
+    state: Mutex<State>,
+    /// One asks at a time; the others take what that one learned.
+    asking: Semaphore,
+    published: watch::Sender<Option<Arc<Catalog>>>,
+}
+
+#[derive(Default)]
+struct State {
+    catalog: Option<Arc<Catalog>>,
+    /// Counts the reasons to ask again, and those that the catalog has answered.
+    reasons: u64,
+    answered: u64,
+    asked_at: Option<Instant>,
+    failed: Option<Fault>,
+}
+
+impl Known {
+    pub(crate) fn new(catalog: Option<Arc<Catalog>>) -> Self {
+        let (published, _) = watch::channel(catalog.clone());
+        let state = State { catalog, ..State::default() };
+        Self { state: Mutex::new(state), asking: Semaphore::new(1), published }
+    }
+
+    /// What is known may have changed.
+    pub(crate) fn stale(&self) {
+        self.lock().reasons += 1;
+    }
+
+    /// Every new catalog, as it comes.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
+        self.published.subscribe()
+    }
+
+    /// The catalog, asked for if there is none or it is stale.
+    pub(crate) async fn catalog<A, F>(&self, ask: A) -> Result<Arc<Catalog>, Fault>
+    where
+        A: Fn(String, Form) -> F,
+        F: Future<Output = Result<Box<[u8]>, Fault>>,
+    {
+        if let Some(answer) = self.lock().at_hand() {
+            return answer;
+        }
+        let _turn = self.asking.acquire().await.ok();
+        let reasons = {
+            let mut state = self.lock();
+            if let Some(answer) = state.at_hand() {
+                return answer;
+            }
+            state.asked_at = Some(Instant::now());
+            state.reasons
+        };
+        let asked = discover(ask).await;
+        let mut state = self.lock();
+        match asked {
+            Ok(catalog) => {
+                let catalog = match state.catalog.take() {
+                    Some(before) if *before == catalog => before,
+                    _ => Arc::new(catalog),
+                };
+                state.catalog = Some(catalog.clone());
+                state.answered = reasons;
+                state.failed = None;
+                self.published.send_if_modified(|published| {
+                    let new = published.as_ref().is_none_or(|published| !Arc::ptr_eq(published, &catalog));
+                    *published = Some(catalog.clone());
+                    new
+                });
+                Ok(catalog)
+            }
+            // What was known serves on; the reason to ask again stays.
+            Err(fault) => {
+                state.failed = Some(fault.clone());
+                state.catalog.clone().ok_or(fault)
+            }
+        }
+    }
+
+    /// How a kind is served.
+    pub(crate) async fn served<A, F>(&self, kind: &KindId, ask: A) -> Result<Served, Fault>
+    where
+        A: Fn(String, Form) -> F,
+        F: Future<Output = Result<Box<[u8]>, Fault>>,
+    {
+        let mut catalog = self.catalog(&ask).await?;
+        if catalog.versions(kind).is_empty() && self.lock().may_have_missed() {
+            catalog = self.catalog(&ask).await?;
+        }
+        match catalog.find(kind) {
+            Found::Served(served) => Ok(served.clone()),
+            Found::NotServed => Err(Fault::new(FaultKind::Unserved, format!("{kind} is not served here"))),
+            Found::Unknown(why) => {
+                let text = format!("whether {kind} is served is not known: {why}");
+                Err(Fault::new(FaultKind::Retry(None), text))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The answer that can be given without asking; `None`: ask.
+    fn at_hand(&self) -> Option<Result<Arc<Catalog>, Fault>> {
+        if self.failed.is_some() && self.asked_within(ASK_AGAIN) {
+            let fault = self.failed.clone()?;
+            return Some(self.catalog.clone().ok_or(fault));
+        }
+        let catalog = self.catalog.as_ref().filter(|_| self.answered == self.reasons)?;
+        Some(Ok(catalog.clone()))
+    }
+
+    /// Marks the catalog stale if it is old enough that a missing kind may be news.
+    fn may_have_missed(&mut self) -> bool {
+        let old = !self.asked_within(MISSING_AGAIN);
+        self.reasons += u64::from(old);
+        old
+    }
+
+    fn asked_within(&self, span: Duration) -> bool {
+        self.asked_at.is_some_and(|at| at.elapsed() < span)
+    }
+}
+
+/// Asks for everything that is served. `ask` fetches one path.
+pub(crate) async fn discover<A, F>(ask: A) -> Result<Catalog, Fault>
+where
+    A: Fn(String, Form) -> F,
+    F: Future<Output = Result<Box<[u8]>, Fault>>,
+{
+    let (api, apis) =
+        futures::future::try_join(ask("/api".into(), Form::Any), ask("/apis".into(), Form::Any)).await?;
+    let mut catalog = Catalog::default();
+    // Only together: kcp aggregates `/api` alone, and leaves out of it what a workspace has bound.
+    if is_aggregated(&api) && is_aggregated(&apis) {
+        let both = catalog.add_aggregated(&api).and_then(|()| catalog.add_aggregated(&apis));
+        return both.map(|()| catalog).ok_or_else(not_understood);
+    }
+    let api = if is_aggregated(&api) { ask("/api".into(), Form::Plain).await? } else { api };
+    let all = plain_group_versions(&api, &apis).ok_or_else(not_understood)?;
+    let ask = &ask;
+    let answers = futures::stream::iter(all).map(|(group, version)| async move {
+        let path = match group.as_str() {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
+        (ask(path, Form::Plain).await, group, version)
+    });
+    // In the order asked: a group's preferred version comes first.
+    let mut answers = answers.buffered(ASKED_AT_ONCE);
+    while let Some((answer, group, version)) = answers.next().await {
+        match answer {
+            Ok(body) => match catalog.add_group_version(&group, &version, &body) {
+                Some(()) => {}
+                None => catalog.doubt(&group, "its list of resources cannot be understood"),
+            },
+            // Without the server, or the right to ask it, nothing else will be answered either.
+            Err(fault) if matches!(fault.kind, FaultKind::Away | FaultKind::Unauthorized) => {
+                return Err(fault);
+            }
+            // A view of kcp names the core group's version even where it shows nothing of that group.
+            Err(fault) if group.is_empty() && fault.kind == FaultKind::Unserved => {}
+            Err(fault) => catalog.doubt(&group, fault.text),
+        }
+    }
+    Ok(catalog)
+}
+
+fn not_understood() -> Fault {
+    let text = "the server's discovery cannot be understood: it may be no Kubernetes API server; check `server` in the kubeconfig";
+    Fault::new(FaultKind::Away, text)
+}
+
+#[cfg(test)]
+#[path = "discovery_tests.rs"]
+mod tests;

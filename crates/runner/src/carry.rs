@@ -1,0 +1,145 @@
+//! The engine's wishes as requests: what it wants called is sent, and what came of it is told.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use mailboat_cluster::Transport;
+use mailboat_engine::engine::{Engine, Next, Ticket};
+use mailboat_engine::warrant::Look;
+use mailboat_object::key::{ClusterId, Key};
+use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
+use mailboat_store::{Moment, News, Store};
+use tokio::time::{Duration, Instant};
+
+use crate::follow::Followers;
+use crate::look::look;
+
+/// The engine and the clusters that it writes to.
+pub struct Carrier {
+    engine: Engine,
+    transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
+    under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
+}
+
+/// How something that the engine wanted went.
+enum Done {
+    Called(Result<Reply, Fault>),
+    Looked(Result<Look, Fault>),
+}
+
+impl Carrier {
+    /// Carries for this engine.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, transports: BTreeMap::new(), under_way: FuturesUnordered::new() }
+    }
+
+    /// The engine, to ask it.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, to configure it.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// A cluster is reached in this way from now on.
+    pub fn reach(&mut self, cluster: &ClusterId, transport: Arc<dyn Transport>) {
+        self.engine.cluster(cluster.clone(), transport.abilities());
+        self.transports.insert(cluster.clone(), transport);
+    }
+
+    /// Runs until `stop` is done: news become changes, wishes become requests, answers are told. What is under
+    /// way then stays so, and its answers are told when it runs again.
+    pub async fn run<T>(&mut self, followers: &mut Followers, stop: impl Future<Output = T>) -> T {
+        let mut stop = pin!(stop);
+        let mut news: Vec<News> = Vec::new();
+        loop {
+            let alarm = self.send_what_is_wanted(followers).await;
+            tokio::select! {
+                // In this order: to stop is never starved, and an answer frees a place before news fill the queue.
+                biased;
+                result = &mut stop => return result,
+                Some((ticket, done)) = self.under_way.next(), if !self.under_way.is_empty() => {
+                    self.tell(ticket, done, followers);
+                }
+                () = followers.step(&mut news) => self.learn(&mut news, followers.store()),
+                () = sleep_until(alarm), if alarm.is_some() => {}
+            }
+        }
+    }
+
+    /// Tells the engine news from elsewhere: of places that were opened, of bindings, of confirmations.
+    pub fn learn(&mut self, news: &mut Vec<News>, store: &Store) {
+        for piece in news.drain(..) {
+            self.engine.observe(store, &piece);
+        }
+    }
+
+    async fn send_what_is_wanted(&mut self, followers: &Followers) -> Option<Instant> {
+        loop {
+            let now = followers.now().mono;
+            match self.engine.next(now.0, followers.store()) {
+                Next::Call(ticket, call) => self.send(ticket, call),
+                Next::Look(ticket, source) => self.look(ticket, source),
+                Next::Again => tokio::task::yield_now().await,
+                Next::WaitUntil(at) => return Some(in_so_long(now, Moment(at))),
+                Next::Idle => return None,
+            }
+        }
+    }
+
+    fn send(&mut self, ticket: Ticket, call: Call) {
+        let sent = match self.transports.get(&call.key.cluster) {
+            Some(transport) => transport.call(call),
+            None => futures::future::ready(Err(unreached(&call.key))).boxed(),
+        };
+        self.under_way.push(sent.map(move |reply| (ticket, Done::Called(reply))).boxed());
+    }
+
+    fn look(&mut self, ticket: Ticket, source: Key) {
+        let looking = match self.transports.get(&source.cluster) {
+            Some(transport) => look(Arc::clone(transport), source).boxed(),
+            None => futures::future::ready(Err(unreached(&source))).boxed(),
+        };
+        self.under_way.push(looking.map(move |found| (ticket, Done::Looked(found))).boxed());
+    }
+
+    fn tell(&mut self, ticket: Ticket, done: Done, followers: &Followers) {
+        let now = followers.now().mono.0;
+        match done {
+            Done::Called(reply) => {
+                if let Err(fault) = &reply {
+                    tracing::debug!(%fault, "call failed");
+                }
+                if let Some(Next::Call(ticket, call)) =
+                    self.engine.done(now, followers.store(), ticket, reply)
+                {
+                    self.send(ticket, call);
+                }
+            }
+            Done::Looked(found) => self.engine.looked(now, ticket, found),
+        }
+    }
+}
+
+fn unreached(key: &Key) -> Fault {
+    Fault::new(FaultKind::Away, format!("nobody said how cluster {} is reached", key.cluster))
+}
+
+fn in_so_long(now: Moment, at: Moment) -> Instant {
+    // A millisecond later, so that the time has come when we wake.
+    Instant::now() + (at - now) + Duration::from_millis(1)
+}
+
+async fn sleep_until(alarm: Option<Instant>) {
+    match alarm {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,103 @@
+//! A fresh look at a source that seems to be gone, and at what it depends on.
+//!
+//! kcp deletes every object of a kind with its APIBinding or CRD, and every object of a workspace with the
+//! workspace, and sends ordinary delete events for them. So before anything is withdrawn because a source is
+//! gone, its own workspace is asked, after the event and never through a view: is it the object alone that is
+//! gone?
+
+use std::sync::Arc;
+
+use mailboat_cluster::{Found, Read, ReadMode, Transport};
+use mailboat_engine::warrant::Look;
+use mailboat_object::json::Raw;
+use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::object::Limits;
+use mailboat_object::page::Page;
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
+
+/// More bindings than a workspace can hold.
+const BINDINGS_AT_MOST: u32 = 5_000;
+
+/// Looks at a source's side. A fault means that nothing can be said.
+pub async fn look(transport: Arc<dyn Transport>, source: Key) -> Result<Look, Fault> {
+    let transport = &*transport;
+    let object_missing = match get(transport, &source).await {
+        Ok(_) => false,
+        Err(fault) if fault.kind == FaultKind::NotFound => true,
+        // The kind is not served at all: that says nothing about the object.
+        Err(fault) if fault.kind == FaultKind::Unserved => false,
+        Err(fault) => return Err(fault),
+    };
+    if !object_missing {
+        return Ok(Look { object_missing, workspace_lives: true, kind_served_as_before: true });
+    }
+    transport.stale();
+    let catalog = transport.catalog().await?;
+    let serves = |kind: &KindId| matches!(catalog.find(kind), Found::Served(_));
+    let workspace = KindId::new("core.kcp.io", "logicalclusters");
+    let workspace_lives = !serves(&workspace)
+        || lives(transport, &cluster_scoped(&source, workspace, "cluster")).await?.is_some_and(|l| l);
+    let crds = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let bindings = KindId::new("apis.kcp.io", "apibindings");
+    let by_crd = if serves(&crds) {
+        lives(transport, &cluster_scoped(&source, crds, &source.kind.to_string())).await?
+    } else {
+        None
+    };
+    let by_binding = if by_crd.is_none() && serves(&bindings) {
+        bound(transport, bindings, &source.kind).await?
+    } else {
+        None
+    };
+    // Neither a CRD nor a binding: a kind that is built in, or another server's behind this one.
+    let kind_served_as_before = by_crd.or(by_binding).unwrap_or(true) && serves(&source.kind);
+    Ok(Look { object_missing, workspace_lives, kind_served_as_before })
+}
+
+/// Whether an object is there and not being deleted; `None` if it is not there.
+async fn lives(transport: &dyn Transport, key: &Key) -> Result<Option<bool>, Fault> {
+    match get(transport, key).await {
+        Ok(body) => Ok(Some(!deleting(&body)?)),
+        Err(fault) if fault.kind == FaultKind::NotFound => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Whether the binding that brings a kind is not being deleted; `None` if no binding brings it.
+async fn bound(transport: &dyn Transport, bindings: KindId, kind: &KindId) -> Result<Option<bool>, Fault> {
+    let page = ReadMode::Page { limit: BINDINGS_AT_MOST, continue_token: None };
+    let body = transport.fetch(Read::all(bindings, page)).await?.whole().await?;
+    let limits = Limits { bytes: body.len(), ..Limits::default() };
+    let page = Page::parse(&body, limits).map_err(|malformed| unreadable(&malformed.to_string()))?;
+    for binding in page.items() {
+        let root = Raw::parse(binding).map_err(|malformed| unreadable(&malformed.to_string()))?;
+        let brings = root.get(&["status", "boundResources"]).is_some_and(|resources| {
+            resources.elements().any(|resource| {
+                let text = |member| resource.member(member).and_then(Raw::as_str).unwrap_or_default();
+                text("group") == kind.group() && text("resource") == kind.resource()
+            })
+        });
+        if brings {
+            return Ok(Some(root.get(&["metadata", "deletionTimestamp"]).is_none()));
+        }
+    }
+    Ok(None)
+}
+
+async fn get(transport: &dyn Transport, key: &Key) -> Result<Box<[u8]>, Fault> {
+    let call = Call { key: key.clone(), verb: Verb::Get, part: Part::Whole, dry_run: false };
+    transport.call(call).await.map(|reply| reply.body)
+}
+
+fn deleting(body: &[u8]) -> Result<bool, Fault> {
+    let root = Raw::parse(body).map_err(|malformed| unreadable(&malformed.to_string()))?;
+    Ok(root.get(&["metadata", "deletionTimestamp"]).is_some())
+}
+
+fn cluster_scoped(source: &Key, kind: KindId, name: &str) -> Key {
+    Key { cluster: source.cluster.clone(), kind, namespace: Name::EMPTY, name: Name::new(name) }
+}
+
+fn unreadable(why: &str) -> Fault {
+    Fault::new(FaultKind::Retry(None), format!("what the server says of it cannot be read: {why}"))
+}
