@@ -1,0 +1,167 @@
+//! JSON patches (RFC 6902), as strict and as lenient as API servers are.
+
+use serde_json::Value;
+
+/// How many operations one patch may have.
+pub const OPERATIONS_MAX: usize = 10_000;
+
+/// Why a JSON patch cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPatch {
+    /// It is no list of operations.
+    #[error("{0}")]
+    Malformed(String),
+    /// It does not fit the object.
+    #[error("{0}")]
+    Unfitting(String),
+    /// It has too many operations.
+    #[error("the allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
+    TooLong(usize),
+}
+
+/// Carries out a JSON patch. On an error the document is left half changed: work on a copy.
+pub fn apply(document: &mut Value, patch: &Value) -> Result<(), BadPatch> {
+    let Value::Array(operations) = patch else {
+        return Err(BadPatch::Malformed("a JSON patch must be a list".to_owned()));
+    };
+    if operations.len() > OPERATIONS_MAX {
+        return Err(BadPatch::TooLong(operations.len()));
+    }
+    if let Some(other) = operations.iter().find(|operation| !operation.is_object()) {
+        return Err(BadPatch::Malformed(format!("{other} is no operation")));
+    }
+    operations.iter().try_for_each(|operation| carry_out(document, operation))
+}
+
+/// Whether any operation reads or writes at, above or below this pointer.
+pub(crate) fn touches(patch: &Value, pointer: &str) -> bool {
+    let under = |one: &str, other: &str| {
+        one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    patch.as_array().into_iter().flatten().any(|operation| {
+        let paths = [operation["path"].as_str(), operation["from"].as_str()];
+        paths.into_iter().flatten().any(|path| under(path, pointer) || under(pointer, path))
+    })
+}
+
+fn carry_out(document: &mut Value, operation: &Value) -> Result<(), BadPatch> {
+    let text = |member: &str| {
+        operation[member]
+            .as_str()
+            .ok_or_else(|| BadPatch::Unfitting(format!("an operation without a valid {member:?} field")))
+    };
+    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
+    let path = text("path")?;
+    match text("op")? {
+        "add" => add(document, path, value()),
+        "remove" => remove(document, path).map(drop),
+        "replace" => {
+            if path.is_empty() {
+                *document = value();
+                return Ok(());
+            }
+            replace(document, path, value())
+        }
+        "move" => {
+            let moved = remove(document, text("from")?)?;
+            add(document, path, moved)
+        }
+        "copy" => {
+            let from = text("from")?;
+            let missing =
+                || BadPatch::Unfitting(format!("copy operation does not apply: doc is missing key: {from}"));
+            let copied = find_mut(document, from).ok_or_else(missing)?.clone();
+            add(document, path, copied)
+        }
+        "test" => {
+            let found = find_mut(document, path).map_or(Value::Null, |value| value.clone());
+            if crate::typed::same(&found, &value()) {
+                return Ok(());
+            }
+            Err(BadPatch::Unfitting(format!("testing value {path} failed: test failed")))
+        }
+        other => Err(BadPatch::Unfitting(format!("unexpected kind: {other}"))),
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatch> {
+    let missing =
+        || BadPatch::Unfitting(format!("add operation does not apply: doc is missing path: {path}"));
+    let Some((parent, key)) = path.rsplit_once('/') else {
+        *document = value;
+        return Ok(());
+    };
+    match find_mut(document, parent).ok_or_else(missing)? {
+        Value::Object(members) => {
+            members.insert(unescape(key), value);
+        }
+        Value::Array(elements) => {
+            let at = if key == "-" { Some(elements.len()) } else { index(key, elements.len() + 1) };
+            let at =
+                at.ok_or_else(|| BadPatch::Unfitting(format!("unable to access invalid index: {key}")))?;
+            elements.insert(at, value);
+        }
+        _ => return Err(missing()),
+    }
+    Ok(())
+}
+
+/// A member of a map need not be there to be replaced: so lenient are API servers, whatever the standard says.
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatch> {
+    let missing =
+        || BadPatch::Unfitting(format!("replace operation does not apply: doc is missing path: {path}"));
+    let (parent, key) = path.rsplit_once('/').ok_or_else(missing)?;
+    match find_mut(document, parent).ok_or_else(missing)? {
+        Value::Object(members) => {
+            members.insert(unescape(key), value);
+        }
+        Value::Array(elements) => {
+            let at = index(key, elements.len()).ok_or_else(missing)?;
+            elements[at] = value;
+        }
+        _ => return Err(missing()),
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, BadPatch> {
+    let missing =
+        || BadPatch::Unfitting(format!("remove operation does not apply: doc is missing path: {path}"));
+    let (parent, key) = path.rsplit_once('/').ok_or_else(missing)?;
+    match find_mut(document, parent).ok_or_else(missing)? {
+        Value::Object(members) => members.remove(&unescape(key)).ok_or_else(missing),
+        Value::Array(elements) => {
+            let at = index(key, elements.len()).ok_or_else(missing)?;
+            Ok(elements.remove(at))
+        }
+        _ => Err(missing()),
+    }
+}
+
+fn find_mut<'d>(document: &'d mut Value, path: &str) -> Option<&'d mut Value> {
+    if path.is_empty() {
+        return Some(document);
+    }
+    path.strip_prefix('/')?.split('/').try_fold(document, |value, key| match value {
+        Value::Object(members) => members.get_mut(&unescape(key)),
+        Value::Array(elements) => {
+            let at = index(key, elements.len())?;
+            elements.get_mut(at)
+        }
+        _ => None,
+    })
+}
+
+/// A place in a list; a negative one counts from its end.
+fn index(key: &str, length: usize) -> Option<usize> {
+    let number: i64 = key.parse().ok()?;
+    let at = if number < 0 { i64::try_from(length).ok()?.checked_add(number)? } else { number };
+    usize::try_from(at).ok().filter(|at| *at < length)
+}
+
+fn unescape(key: &str) -> String {
+    if key.contains('~') { key.replace("~1", "/").replace("~0", "~") } else { key.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn operations_do_what_they_say() {
+    let before = json!({ "a": { "b": [1, 2] }, "x/y": 1 });
+    for (patch, after) in [
+        (
+            json!([{ "op": "add", "path": "/a/b/1", "value": 9 }]),
+            json!({ "a": { "b": [1, 9, 2] }, "x/y": 1 }),
+        ),
+        (
+            json!([{ "op": "add", "path": "/a/b/-", "value": 9 }]),
+            json!({ "a": { "b": [1, 2, 9] }, "x/y": 1 }),
+        ),
+        (json!([{ "op": "remove", "path": "/a/b/-1" }]), json!({ "a": { "b": [1] }, "x/y": 1 })),
+        (
+            json!([{ "op": "replace", "path": "/x~1y", "value": 2 }]),
+            json!({ "a": { "b": [1, 2] }, "x/y": 2 }),
+        ),
+        (
+            json!([{ "op": "replace", "path": "/new", "value": 2 }]),
+            json!({ "a": { "b": [1, 2] }, "x/y": 1, "new": 2 }),
+        ),
+        (
+            json!([{ "op": "move", "from": "/a/b/0", "path": "/c" }]),
+            json!({ "a": { "b": [2] }, "x/y": 1, "c": 1 }),
+        ),
+        (
+            json!([{ "op": "copy", "from": "/a/b/0", "path": "/c" }]),
+            json!({ "a": { "b": [1, 2] }, "x/y": 1, "c": 1 }),
+        ),
+        (json!([{ "op": "test", "path": "/a/b/0", "value": 1.0 }]), before.clone()),
+        (json!([{ "op": "test", "path": "/none", "value": null }]), before.clone()),
+        (json!([]), before.clone()),
+    ] {
+        let mut document = before.clone();
+        apply(&mut document, &patch).unwrap();
+        assert_eq!(document, after, "{patch}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    for patch in [
+        json!([{ "op": "add", "path": "/none/x", "value": 1 }]),
+        json!([{ "op": "add", "path": "/a/5", "value": 1 }]),
+        json!([{ "op": "remove", "path": "/none" }]),
+        json!([{ "op": "replace", "path": "/a/7", "value": 1 }]),
+        json!([{ "op": "test", "path": "/a/0", "value": 2 }]),
+        json!([{ "op": "fly", "path": "/a" }]),
+        json!([{ "path": "/a" }]),
+    ] {
+        let refused = apply(&mut json!({ "a": [1] }), &patch);
+        assert!(matches!(refused, Err(BadPatch::Unfitting(_))), "{patch}: {refused:?}");
+    }
+    for patch in [json!({}), json!(["add"])] {
+        let refused = apply(&mut json!({}), &patch);
+        assert!(matches!(refused, Err(BadPatch::Malformed(_))), "{patch}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_patch_knows_what_it_touches() {
+    let patch = json!([{ "op": "add", "path": "/metadata/labels/x", "value": "y" }]);
+    assert!(touches(&patch, "/metadata/labels"));
+    assert!(touches(&patch, "/metadata"));
+    assert!(!touches(&patch, "/metadata/managedFields"));
+    assert!(touches(&json!([{ "op": "remove", "path": "/metadata" }]), "/metadata/managedFields"));
+    assert!(!touches(&json!([{ "op": "remove", "path": "/metadata/man" }]), "/metadata/managedFields"));
+}

@@ -1,0 +1,232 @@
+//! Kinds: what a server needs to know to serve one.
+
+use mailboat_object::{KindId, Name, Uid};
+use serde_json::{Value, json};
+
+use crate::field_set::FieldSet;
+use crate::schema::{Origin, Schema};
+use crate::status::FieldError;
+
+/// A kind as it is served.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Group and resource.
+    pub id: KindId,
+    /// The kind's own name, such as `ConfigMap`.
+    pub name: Name,
+    /// Whether its objects stand in namespaces.
+    pub namespaced: bool,
+    /// Its versions; the first is the one that objects are asked for in when no version is named.
+    pub versions: Vec<KindVersion>,
+    /// Whether the server knows it by itself.
+    pub origin: Origin,
+    /// What is particular to it.
+    pub rules: Rules,
+    /// The custom resource definition that it comes from, if any.
+    pub definition: Option<Definition>,
+}
+
+/// Which state of which custom resource definition a kind comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The definition's uid.
+    pub uid: Uid,
+    /// Its generation.
+    pub generation: u64,
+}
+
+/// One version of a kind. Versions differ in their schema alone: objects are not converted.
+#[derive(Clone, Debug)]
+pub struct KindVersion {
+    /// Such as `v1`.
+    pub name: Name,
+    /// Such as `apps/v1`.
+    pub api_version: Name,
+    /// What its objects hold.
+    pub schema: Schema,
+}
+
+/// What is particular to a kind, beyond its schema.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Its `status` subresource, if it has one.
+    pub status: Option<StatusRules>,
+    /// Its `scale` subresource, if it has one.
+    pub scale: Option<ScalePaths>,
+    /// When its generation grows.
+    pub generation: Generation,
+    /// An update need not say which version it is based on.
+    pub unconditional_update: bool,
+    /// An update of what is not there makes it.
+    pub create_on_update: bool,
+    /// What was deleted at once is returned, instead of a Status.
+    pub returns_deleted: bool,
+    /// It is asked to go before it is deleted, by default with so many seconds to do so.
+    pub grace_seconds: Option<u64>,
+    /// How its objects may be named.
+    pub names: NameRule,
+    /// Fields by which its objects can be selected, besides `metadata.name` and `metadata.namespace`.
+    pub selectable: Vec<String>,
+    /// Its object that holds nothing, as the server decodes it. What this has, nobody adds.
+    pub empty: Value,
+    /// Defaults of the server's own.
+    pub defaults: Option<fn(&mut Value)>,
+    /// What the server fills in by itself before it stores a new object, or with the former state a changed
+    /// one. Nobody owns it.
+    pub prepare: Option<fn(&mut Value, Option<&Value>)>,
+    /// What the server asks beyond the schema, of a new object or, with the former state, of a changed one.
+    pub check: Option<Check>,
+}
+
+/// A check of a new state, beside the former one if there is any.
+pub type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
+
+/// What a `status` subresource writes.
+#[derive(Clone, Debug)]
+pub struct StatusRules {
+    /// Fields that a write through it leaves as they were.
+    pub resets: FieldSet,
+    /// Only `status` itself is taken: everything else stays as it was, whether it is in `resets` or not.
+    pub status_only: bool,
+}
+
+/// Where a `scale` subresource finds its numbers, as dotted paths with a leading dot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The wished number of replicas.
+    pub spec_replicas: String,
+    /// The present number of replicas.
+    pub status_replicas: String,
+    /// The selector as text, or as an object with `matchLabels`.
+    pub selector: Option<String>,
+}
+
+/// When an object's generation grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generation {
+    /// It has none.
+    None,
+    /// With every change outside `metadata`, and outside `status` where that is a subresource.
+    Content,
+    /// With changes of `spec`.
+    Spec,
+    /// With changes of `spec` or of annotations.
+    SpecAndAnnotations,
+}
+
+/// How objects of a kind may be named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NameRule {
+    /// As a DNS subdomain.
+    Subdomain,
+    /// As a DNS label.
+    Label,
+    /// As a DNS label that begins with a letter.
+    LetterLabel,
+    /// As anything that can be a part of a path.
+    PathSegment,
+}
+
+impl Kind {
+    /// A kind without schema or subresources, in one version.
+    pub fn permissive(id: KindId, version: &str, name: &str, namespaced: bool) -> Self {
+        let rules = Rules::custom();
+        Self::new(id, name, namespaced, [(version, Schema::permissive())], Origin::Custom, rules)
+    }
+
+    /// A kind with these versions.
+    pub fn new<'v>(
+        id: KindId,
+        name: &str,
+        namespaced: bool,
+        versions: impl IntoIterator<Item = (&'v str, Schema)>,
+        origin: Origin,
+        rules: Rules,
+    ) -> Self {
+        let group = id.group().to_owned();
+        let version = |(version, schema): (&str, Schema)| KindVersion {
+            name: Name::new(version),
+            api_version: if group.is_empty() {
+                Name::new(version)
+            } else {
+                Name::new(&format!("{group}/{version}"))
+            },
+            schema,
+        };
+        Self {
+            versions: versions.into_iter().map(version).collect(),
+            id,
+            name: Name::new(name),
+            namespaced,
+            origin,
+            rules,
+            definition: None,
+        }
+    }
+
+    /// This kind with a status subresource as custom resources have it.
+    #[must_use]
+    pub fn with_status(mut self) -> Self {
+        self.rules.status = Some(StatusRules::custom());
+        self
+    }
+
+    /// A version of it; the first if `name` is empty.
+    pub fn version(&self, name: &str) -> Option<&KindVersion> {
+        if name.is_empty() {
+            self.versions.first()
+        } else {
+            self.versions.iter().find(|version| *version.name == *name)
+        }
+    }
+
+    pub(crate) fn serves(&self, api_version: &str) -> bool {
+        self.versions.iter().any(|version| *version.api_version == *api_version)
+    }
+}
+
+impl Rules {
+    /// The rules of custom resources.
+    pub fn custom() -> Self {
+        Self {
+            status: None,
+            scale: None,
+            generation: Generation::Content,
+            unconditional_update: false,
+            create_on_update: false,
+            returns_deleted: false,
+            grace_seconds: None,
+            names: NameRule::Subdomain,
+            selectable: Vec::new(),
+            empty: json!({}),
+            defaults: None,
+            prepare: None,
+            check: None,
+        }
+    }
+}
+
+impl StatusRules {
+    /// The status subresource of custom resources: it takes `status` and nothing else.
+    pub fn custom() -> Self {
+        let paths: [&[&str]; 2] = [&["metadata"], &["spec"]];
+        Self { resets: FieldSet::of(paths), status_only: true }
+    }
+
+    /// A status subresource that takes everything but these fields.
+    pub fn resetting<'p>(paths: impl IntoIterator<Item = &'p [&'p str]>) -> Self {
+        Self { resets: FieldSet::of(paths), status_only: false }
+    }
+}
+
+impl ScalePaths {
+    /// The path of the wished replicas, as members.
+    pub(crate) fn spec_path(&self) -> Vec<&str> {
+        members(&self.spec_replicas)
+    }
+}
+
+/// The members of a dotted path.
+pub(crate) fn members(path: &str) -> Vec<&str> {
+    path.trim_start_matches('.').split('.').collect()
+}

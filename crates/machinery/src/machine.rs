@@ -1,0 +1,171 @@
+//! One server: logical clusters whose objects share one resource version.
+
+mod admit;
+mod collect;
+mod definition;
+mod delete;
+mod list;
+mod namespace;
+mod scale;
+mod status_write;
+mod table;
+mod watch;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_object::{ClusterId, Key, KindId, Version};
+
+use crate::kind::Kind;
+use crate::object::Stored;
+use crate::status::Status;
+
+pub use definition::kind_from_definition;
+pub use delete::{DeleteOptions, Deleted, DeletedCollection};
+pub use list::{List, ListRequest, ListVersion};
+pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
+pub use write::{Patch, WriteOptions, Written};
+
+use table::{Log, Spot, Table};
+
+/// One server: several logical clusters that share one resource version, as those of a shard of kcp do. A plain
+/// Kubernetes server has one cluster.
+///
+/// A clone is a backup: objects and untouched tables are shared, so it costs little.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    settings: Settings,
+    version: Version,
+    clusters: BTreeMap<ClusterId, Cluster>,
+    logs: BTreeMap<KindId, Log>,
+    /// Nothing up to this version is remembered, whatever the logs hold.
+    compacted: Version,
+}
+
+/// How a server behaves where servers differ.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whose ways it has.
+    pub flavor: Flavor,
+    /// How many changes of each kind are remembered at most; older ones answer 410.
+    pub log_limit: usize,
+}
+
+/// Whose ways a server has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flavor {
+    /// kube-apiserver: a watch from a version that lies in the future is refused.
+    Kubernetes,
+    /// kcp: objects name their cluster in an annotation, and a watch from a version that lies in the future is
+    /// silent until it comes.
+    Kcp,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cluster {
+    kinds: Arc<BTreeMap<KindId, Arc<Kind>>>,
+    tables: BTreeMap<KindId, Arc<Table>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { flavor: Flavor::Kubernetes, log_limit: 10_000 }
+    }
+}
+
+impl Machine {
+    /// A server without clusters.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            version: Version(1),
+            clusters: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            compacted: Version(0),
+        }
+    }
+
+    /// The version of the last change.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its clusters, sorted.
+    pub fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.clusters.keys()
+    }
+
+    /// Adds a cluster that serves these kinds, or lets one serve more. Kinds are shared between clusters by
+    /// cloning the `Arc`.
+    pub fn serve(&mut self, cluster: &ClusterId, kinds: impl IntoIterator<Item = Arc<Kind>>) {
+        let cluster = self.clusters.entry(cluster.clone()).or_default();
+        Arc::make_mut(&mut cluster.kinds).extend(kinds.into_iter().map(|kind| (kind.id.clone(), kind)));
+    }
+
+    /// Stops serving a kind in a cluster. Its objects stay, unseen, until it is served again.
+    pub fn stop_serving(&mut self, cluster: &ClusterId, kind: &KindId) {
+        if let Some(cluster) = self.clusters.get_mut(cluster) {
+            Arc::make_mut(&mut cluster.kinds).remove(kind);
+        }
+    }
+
+    /// The kind as a cluster serves it.
+    pub fn kind(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Arc<Kind>> {
+        self.clusters.get(cluster)?.kinds.get(kind)
+    }
+
+    /// The kinds that a cluster serves, sorted.
+    pub fn kinds(&self, cluster: &ClusterId) -> impl Iterator<Item = &Arc<Kind>> {
+        self.clusters.get(cluster).into_iter().flat_map(|cluster| cluster.kinds.values())
+    }
+
+    /// Reads an object.
+    pub fn get(&self, key: &Key) -> Result<Arc<Stored>, Status> {
+        self.served(key)?;
+        self.find(key).cloned().ok_or_else(|| Status::not_found(&key.kind, &key.name))
+    }
+
+    fn served(&self, key: &Key) -> Result<Arc<Kind>, Status> {
+        self.kind(&key.cluster, &key.kind).cloned().ok_or_else(Status::unserved)
+    }
+
+    fn find(&self, key: &Key) -> Option<&Arc<Stored>> {
+        self.clusters.get(&key.cluster)?.tables.get(&key.kind)?.get(&Spot::of(key))
+    }
+
+    fn table(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Table> {
+        Some(&**self.clusters.get(cluster)?.tables.get(kind)?)
+    }
+
+    /// Stores an object as it is now, at the next version.
+    fn put(&mut self, mut object: Stored) -> Arc<Stored> {
+        self.version.0 += 1;
+        object.version = self.version;
+        let object = Arc::new(object);
+        let cluster = self.clusters.entry(object.key.cluster.clone()).or_default();
+        let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
+        let before = table.insert(Spot::of(&object.key), Arc::clone(&object));
+        self.note(&object.key, before, Some(Arc::clone(&object)));
+        object
+    }
+
+    /// Removes an object, at the next version.
+    fn take(&mut self, key: &Key) -> Option<Arc<Stored>> {
+        let table = Arc::make_mut(self.clusters.get_mut(&key.cluster)?.tables.get_mut(&key.kind)?);
+        let before = table.remove(&Spot::of(key))?;
+        self.version.0 += 1;
+        self.note(key, Some(Arc::clone(&before)), None);
+        Some(Arc::new(before.at(self.version)))
+    }
+
+    /// Everything that happened to a kind after this version is remembered.
+    fn floor(&self, kind: &KindId) -> Version {
+        self.logs.get(kind).map_or(Version(0), Log::floor).max(self.compacted)
+    }
+
+    fn note(&mut self, key: &Key, before: Option<Arc<Stored>>, after: Option<Arc<Stored>>) {
+        let log = self.logs.entry(key.kind.clone()).or_default();
+        log.push(self.version, key.clone(), before, after, self.settings.log_limit);
+    }
+}

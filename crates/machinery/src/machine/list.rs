@@ -1,0 +1,206 @@
+//! Lists: selectors, pages, and the state of the past.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
+use serde_json::{Value, json};
+
+use super::table::{Spot, Table};
+use super::{Flavor, Machine};
+use crate::kind::Kind;
+use crate::object::Stored;
+use crate::status::Status;
+
+/// Which objects to list, and how.
+#[derive(Clone, Debug, Default)]
+pub struct ListRequest {
+    /// In which cluster; none: in all of them.
+    pub cluster: Option<ClusterId>,
+    /// Of which kind.
+    pub kind: KindId,
+    /// In which namespace; empty: in all of them.
+    pub namespace: Name,
+    /// With which labels.
+    pub labels: LabelSelector,
+    /// With which fields.
+    pub fields: FieldSelector,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// The token of the page before.
+    pub continue_token: Option<String>,
+    /// As of which version.
+    pub version: ListVersion,
+}
+
+/// As of which version a list is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ListVersion {
+    /// The latest.
+    #[default]
+    Latest,
+    /// At least this one; 0: any.
+    NotOlderThan(Version),
+    /// Exactly this one.
+    Exact(Version),
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// The version of the whole list.
+    pub version: Version,
+    /// The objects.
+    pub items: Vec<Arc<Stored>>,
+    /// How to ask for the next page; none on the last.
+    pub continue_token: Option<String>,
+    /// How many come after this page; not counted where a selector is used.
+    pub remaining: Option<u64>,
+}
+
+impl Machine {
+    /// Lists objects. All pages of a list show one state, as of its first page.
+    pub fn list(&self, request: &ListRequest) -> Result<List, Status> {
+        let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
+        check_fields(&kind, &request.fields)?;
+        let (version, start) = self.list_version(request)?;
+        let clusters: Vec<&ClusterId> = match &request.cluster {
+            Some(cluster) => vec![cluster],
+            None => self.clusters.keys().collect(),
+        };
+        let mut items = Vec::new();
+        let mut more = 0_u64;
+        let past = self.past(&request.kind, version);
+        for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
+            let after = match &start {
+                Some((at, _)) if cluster < at => continue,
+                Some((at, spot)) if cluster == at => Some(spot),
+                _ => None,
+            };
+            let present = self.table(cluster, &request.kind);
+            let restored = past.get(cluster).map(|changes| restored(present, changes));
+            for (spot, object) in restored.as_ref().or(present).into_iter().flatten() {
+                if after.is_some_and(|after| spot <= after) || !request.takes(object) {
+                    continue;
+                }
+                if request.limit.is_some_and(|limit| limit > 0 && items.len() >= limit) {
+                    more += 1;
+                } else {
+                    items.push(Arc::clone(object));
+                }
+            }
+        }
+        let last = items.last().filter(|_| more > 0);
+        let counts = request.labels.is_everything() && request.fields.terms().is_empty();
+        Ok(List {
+            version,
+            continue_token: last.map(|last| token(version, last)),
+            remaining: Some(more).filter(|more| *more > 0 && counts),
+            items,
+        })
+    }
+
+    fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
+        let floor = self.floor(&request.kind);
+        if let Some(text) = &request.continue_token {
+            let (version, cluster, spot) = read_token(text)
+                .ok_or_else(|| Status::bad_request("continue key is not valid: the token cannot be read"))?;
+            if version < floor {
+                return Err(Status::expired(
+                    "The provided continue parameter is too old to display a consistent list result. You can start \
+                     a new list without the continue parameter.",
+                ));
+            }
+            return Ok((version, Some((cluster, spot))));
+        }
+        match request.version {
+            ListVersion::Latest => Ok((self.version, None)),
+            ListVersion::NotOlderThan(version) if version <= self.version => Ok((self.version, None)),
+            ListVersion::Exact(version) if version <= self.version => {
+                if version < floor {
+                    let message = format!("The resourceVersion for the provided list is too old: {version}");
+                    return Err(Status::expired(message));
+                }
+                Ok((version, None))
+            }
+            ListVersion::NotOlderThan(version) | ListVersion::Exact(version) => {
+                Err(Status::too_large_version(version.0, self.version.0))
+            }
+        }
+    }
+
+    pub(super) fn listed_kind(
+        &self,
+        cluster: Option<&ClusterId>,
+        kind: &KindId,
+    ) -> Result<Arc<Kind>, Status> {
+        let found = match cluster {
+            Some(cluster) => self.kind(cluster, kind),
+            None if self.settings.flavor == Flavor::Kcp => {
+                self.clusters.values().find_map(|cluster| cluster.kinds.get(kind))
+            }
+            None => None,
+        };
+        found.cloned().ok_or_else(Status::unserved)
+    }
+
+    /// What has to be undone to get back to a version: for each object that changed since, what it was.
+    fn past(&self, kind: &KindId, version: Version) -> BTreeMap<ClusterId, Undo> {
+        let mut past: BTreeMap<ClusterId, Undo> = BTreeMap::new();
+        if let Some(log) = self.logs.get(kind).filter(|_| version < self.version) {
+            for change in log.after(version).rev() {
+                let undo = past.entry(change.key.cluster.clone()).or_default();
+                undo.insert(Spot::of(&change.key), change.before.clone());
+            }
+        }
+        past
+    }
+}
+
+type Undo = BTreeMap<Spot, Option<Arc<Stored>>>;
+
+fn restored(present: Option<&Table>, changes: &Undo) -> Table {
+    let mut table = present.cloned().unwrap_or_default();
+    for (spot, before) in changes {
+        match before {
+            Some(before) => table.insert(spot.clone(), Arc::clone(before)),
+            None => table.remove(spot),
+        };
+    }
+    table
+}
+
+impl ListRequest {
+    fn takes(&self, object: &Stored) -> bool {
+        (self.namespace.is_empty() || object.key.namespace == self.namespace)
+            && self.labels.matches(object)
+            && object.has_fields(&self.fields)
+    }
+}
+
+/// Refuses what a kind cannot be selected by.
+pub(super) fn check_fields(kind: &Kind, fields: &FieldSelector) -> Result<(), Status> {
+    for term in fields.terms() {
+        let known = matches!(term.path.as_str(), "metadata.name" | "metadata.namespace");
+        if !known && !kind.rules.selectable.contains(&term.path) {
+            return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+        }
+    }
+    Ok(())
+}
+
+fn token(version: Version, last: &Stored) -> String {
+    let key = &last.key;
+    let start = json!([*key.cluster.0, *key.namespace, *key.name]);
+    BASE64_URL_SAFE_NO_PAD
+        .encode(json!({ "v": "meta.k8s.io/v1", "rv": version.0, "start": start }).to_string())
+}
+
+fn read_token(text: &str) -> Option<(Version, ClusterId, Spot)> {
+    let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+    let part = |index: usize| token["start"].get(index)?.as_str();
+    let spot = Spot { namespace: Name::new(part(1)?), name: Name::new(part(2)?) };
+    Some((Version(token["rv"].as_u64()?), ClusterId::new(part(0)?), spot))
+}

@@ -1,0 +1,209 @@
+//! Watches: pulled from the log, so that a slow watcher costs nobody anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
+use serde_json::{Value, json};
+
+use super::table::Change;
+use super::{Flavor, ListRequest, Machine, list};
+use crate::kind::Kind;
+use crate::object::Stored;
+use crate::status::Status;
+
+/// What to watch, and from where.
+#[derive(Clone, Debug, Default)]
+pub struct WatchRequest {
+    /// In which cluster; none: in all of them.
+    pub cluster: Option<ClusterId>,
+    /// Of which kind.
+    pub kind: KindId,
+    /// In which namespace; empty: in all of them.
+    pub namespace: Name,
+    /// With which labels. An object that comes to match is `ADDED`, one that no longer does is `DELETED`.
+    pub labels: LabelSelector,
+    /// With which fields.
+    pub fields: FieldSelector,
+    /// From where.
+    pub start: WatchStart,
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WatchStart {
+    /// With everything there is, as `ADDED`, and then what happens.
+    #[default]
+    Now,
+    /// As `Now`, and with a bookmark after everything there is.
+    InitialEvents,
+    /// With what happened after a version.
+    After(Version),
+}
+
+/// One watch: what was asked for, and how far it has come.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    request: WatchRequest,
+    initial: VecDeque<Arc<Stored>>,
+    bookmark_due: bool,
+    at: Version,
+    over: bool,
+}
+
+/// One event of a watch.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// An object came into being, or into sight.
+    Added(Arc<Stored>),
+    /// An object changed.
+    Modified(Arc<Stored>),
+    /// An object went away, or out of sight: its last state, at the version of its going.
+    Deleted(Arc<Stored>),
+    /// Everything up to this version was sent.
+    Bookmark {
+        /// Up to this version.
+        version: Version,
+        /// With it end the initial events.
+        initial_events_end: bool,
+    },
+    /// The watch is over.
+    Error(Status),
+}
+
+impl Machine {
+    /// Begins a watch. A version that is no longer remembered is told by the first event, as servers do.
+    pub fn watch(&self, request: WatchRequest) -> Result<Watch, Status> {
+        let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
+        list::check_fields(&kind, &request.fields)?;
+        let mut watch =
+            Watch { initial: VecDeque::new(), bookmark_due: false, at: self.version, over: false, request };
+        match watch.request.start {
+            WatchStart::After(version) => {
+                if version > self.version && self.settings.flavor == Flavor::Kubernetes {
+                    return Err(Status::too_large_version(version.0, self.version.0));
+                }
+                watch.at = version;
+            }
+            WatchStart::Now | WatchStart::InitialEvents => {
+                watch.initial = self.list(&watch.request.as_list())?.items.into();
+                watch.bookmark_due = watch.request.start == WatchStart::InitialEvents;
+            }
+        }
+        Ok(watch)
+    }
+
+    /// The next events of a watch, at most so many. None means that nothing happened.
+    pub fn poll(&self, watch: &mut Watch, limit: usize) -> Vec<WatchEvent> {
+        let mut events = Vec::new();
+        if watch.over {
+            return events;
+        }
+        let initial = watch.initial.len().min(limit);
+        events.extend(watch.initial.drain(..initial).map(WatchEvent::Added));
+        if watch.initial.is_empty() && watch.bookmark_due && events.len() < limit {
+            watch.bookmark_due = false;
+            events.push(WatchEvent::Bookmark { version: watch.at, initial_events_end: true });
+        }
+        if !watch.initial.is_empty() {
+            return events;
+        }
+        let floor = self.floor(&watch.request.kind);
+        if watch.at < floor {
+            watch.over = true;
+            let message = format!("too old resource version: {} ({})", watch.at, floor.0 + 1);
+            events.push(WatchEvent::Error(Status::expired(message)));
+            return events;
+        }
+        let from = watch.at;
+        let changes = self.logs.get(&watch.request.kind).into_iter().flat_map(|log| log.after(from));
+        for change in changes {
+            if events.len() >= limit {
+                return events;
+            }
+            watch.at = change.version;
+            events.extend(watch.request.event(change));
+        }
+        watch.at = watch.at.max(self.version);
+        events
+    }
+
+    /// A bookmark for a watch that has everything: where it can be taken up again.
+    pub fn bookmark(&self, watch: &Watch) -> Option<WatchEvent> {
+        let complete = !watch.over && watch.initial.is_empty() && watch.at >= self.version;
+        complete.then_some(WatchEvent::Bookmark { version: watch.at, initial_events_end: false })
+    }
+
+    /// Forgets what happened up to and including a version: lists and watches from there on answer 410.
+    pub fn compact(&mut self, version: Version) {
+        let version = version.min(self.version);
+        for log in self.logs.values_mut() {
+            log.compact(version);
+        }
+        self.compacted = self.compacted.max(version);
+    }
+}
+
+impl WatchRequest {
+    fn as_list(&self) -> ListRequest {
+        ListRequest {
+            cluster: self.cluster.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            ..ListRequest::default()
+        }
+    }
+
+    fn event(&self, change: &Change) -> Option<WatchEvent> {
+        if self.cluster.as_ref().is_some_and(|cluster| *cluster != change.key.cluster)
+            || (!self.namespace.is_empty() && self.namespace != change.key.namespace)
+        {
+            return None;
+        }
+        let seen = |object: &&Arc<Stored>| self.labels.matches(&***object) && object.has_fields(&self.fields);
+        match (change.before.as_ref().filter(seen), change.after.as_ref().filter(seen)) {
+            (None, None) => None,
+            (None, Some(after)) => Some(WatchEvent::Added(Arc::clone(after))),
+            (Some(_), Some(after)) => Some(WatchEvent::Modified(Arc::clone(after))),
+            (Some(before), None) => Some(WatchEvent::Deleted(Arc::new(before.at(change.version)))),
+        }
+    }
+}
+
+impl Watch {
+    /// Everything up to this version was polled.
+    pub fn version(&self) -> Version {
+        self.at
+    }
+
+    /// Whether it has ended with an error.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+impl WatchEvent {
+    /// As a line of a watch, `type` first so that readers need not buffer.
+    pub fn to_json(&self, kind: &Kind) -> String {
+        let line = |what: &str, object: &Value| format!(r#"{{"type":"{what}","object":{object}}}"#);
+        match self {
+            Self::Added(object) => line("ADDED", &object.to_value()),
+            Self::Modified(object) => line("MODIFIED", &object.to_value()),
+            Self::Deleted(object) => line("DELETED", &object.to_value()),
+            Self::Error(status) => line("ERROR", &status.to_json()),
+            Self::Bookmark { version, initial_events_end } => {
+                let mut metadata = json!({ "resourceVersion": version.to_string() });
+                if *initial_events_end {
+                    metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+                }
+                let api_version = kind.version("").map_or("", |version| version.api_version.as_str());
+                line(
+                    "BOOKMARK",
+                    &json!({ "kind": *kind.name, "apiVersion": api_version, "metadata": metadata }),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! Create, update and patch.
+
+use std::sync::Arc;
+
+use mailboat_object::wire::Part;
+use mailboat_object::{Key, Name, Uid, Version};
+use serde_json::Value;
+
+use super::admit::Source;
+use super::{Flavor, Machine, namespace};
+use crate::field_set::FieldSet;
+use crate::json_patch::{self, BadPatch};
+use crate::kind::{Generation, Kind, KindVersion};
+use crate::managed::{self, Change, ManagedFields};
+use crate::metadata::{self, Incoming};
+use crate::object::Stored;
+use crate::random::Moment;
+use crate::schema::{Admission, Origin};
+use crate::status::{FieldError, Status};
+use crate::time::rfc3339;
+use crate::typed;
+
+/// How a write is made.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// The field manager to write down.
+    pub manager: Name,
+    /// Which part of the object is written.
+    pub part: Part,
+    /// The version through which it is written, such as `v1`; empty: the kind's first.
+    pub version: Name,
+    /// Check and answer, but store nothing.
+    pub dry_run: bool,
+    /// It comes through a view of kcp, where an apply is recorded as an update, and what the next one leaves out
+    /// stays.
+    pub through_view: bool,
+}
+
+/// How an object is to be changed.
+#[derive(Clone, Copy, Debug)]
+pub enum Patch<'p> {
+    /// A JSON patch (RFC 6902).
+    Json(&'p Value),
+    /// A merge patch (RFC 7386).
+    Merge(&'p Value),
+    /// Server-side apply.
+    Apply {
+        /// The intent.
+        intent: &'p Value,
+        /// Take over what others own.
+        force: bool,
+    },
+}
+
+/// What came of a write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The object after it.
+    pub object: Arc<Stored>,
+    /// The write made it.
+    pub created: bool,
+    /// Something is different now. A write that changes nothing leaves the version alone.
+    pub changed: bool,
+    /// Members that are not declared and were dropped.
+    pub unknown: Vec<String>,
+}
+
+/// A write on its way.
+pub(super) struct Writing<'w> {
+    pub kind: Arc<Kind>,
+    pub version: KindVersion,
+    pub key: &'w Key,
+    pub options: &'w WriteOptions,
+    pub unknown: Vec<String>,
+}
+
+impl Machine {
+    /// Creates an object. The key's name is ignored: it stands in the body, or is generated.
+    pub fn create(
+        &mut self,
+        key: &Key,
+        body: Value,
+        options: &WriteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        let mut writing = self.writing(key, options)?;
+        let Incoming { mut body, version, managed } = writing.decode(body, Source::Body)?;
+        ensure_namespace(&mut body, &writing)?;
+        for member in
+            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
+            drop_metadata(&mut body, member);
+        }
+        let stem = body["metadata"]["generateName"].as_str().unwrap_or_default();
+        if body["metadata"]["name"].is_null() && !stem.is_empty() {
+            let name = moment.name(stem);
+            body["metadata"]["name"] = name.into();
+        }
+        let name = Name::new(body["metadata"]["name"].as_str().unwrap_or_default());
+        let key = Key { name, ..key.clone() };
+        self.check_namespace(&key, &writing.kind)?;
+        let former =
+            managed.as_ref().and_then(|managed| ManagedFields::from_json(managed).ok()).unwrap_or_default();
+        let managed = writing.managed_after(&writing.kind.rules.empty, &body, former, moment, false);
+        if version.is_some() {
+            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        }
+        self.finish_create(writing, &key, body, managed, moment)
+    }
+
+    /// Replaces an object.
+    pub fn update(
+        &mut self,
+        key: &Key,
+        body: Value,
+        options: &WriteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        if options.part == Part::Scale {
+            return self.update_scale(key, &body, options, moment);
+        }
+        let mut writing = self.writing(key, options)?;
+        let mut incoming = writing.decode(body, Source::Body)?;
+        ensure_namespace(&mut incoming.body, &writing)?;
+        check_name(&incoming.body, key)?;
+        let Some(live) = self.find(key).cloned() else {
+            if !writing.kind.rules.create_on_update {
+                return Err(Status::not_found(&key.kind, &key.name));
+            }
+            self.check_namespace(key, &writing.kind)?;
+            let empty = &writing.kind.rules.empty;
+            let managed =
+                writing.managed_after(empty, &incoming.body, ManagedFields::default(), moment, false);
+            return self.finish_create(writing, key, incoming.body, managed, moment);
+        };
+        if let Some(uid) = incoming.body["metadata"]["uid"].as_str().filter(|uid| Uid::parse(uid) != live.uid)
+        {
+            let why =
+                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+            return Err(Status::conflict(&key.kind, &key.name, &why));
+        }
+        let managed = writing.managed_of_update(&live, &incoming, moment);
+        self.modify(writing, &live, incoming, managed)
+    }
+
+    /// Changes an object, or makes it if it is applied and not there.
+    pub fn patch(
+        &mut self,
+        key: &Key,
+        patch: Patch<'_>,
+        options: &WriteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        if options.part == Part::Scale {
+            return self.patch_scale(key, patch, options, moment);
+        }
+        let mut writing = self.writing(key, options)?;
+        let live = self.find(key).cloned();
+        if let Patch::Apply { intent, force } = patch {
+            return self.apply(writing, live, intent, force, moment);
+        }
+        let live = live.ok_or_else(|| Status::not_found(&key.kind, &key.name))?;
+        let patched = patched(&live, patch)?;
+        let mut incoming = writing.decode(patched, Source::Patch)?;
+        ensure_namespace(&mut incoming.body, &writing)?;
+        check_name(&incoming.body, key)?;
+        let managed = writing.managed_of_update(&live, &incoming, moment);
+        self.modify(writing, &live, incoming, managed)
+    }
+
+    fn apply(
+        &mut self,
+        mut writing: Writing<'_>,
+        live: Option<Arc<Stored>>,
+        intent: &Value,
+        force: bool,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        let key = writing.key;
+        writing.check_intent(intent)?;
+        // The version is a precondition; nobody applies it.
+        let mut intent = intent.clone();
+        let base = intent["metadata"].get("resourceVersion").cloned();
+        drop_metadata(&mut intent, "resourceVersion");
+        let intent = &intent;
+        if live.is_none() && writing.options.part != Part::Whole && !writing.kind.rules.create_on_update {
+            return Err(Status::not_found(&key.kind, &key.name));
+        }
+        let empty = writing.empty();
+        let (before, managed) = match &live {
+            Some(live) => (&*live.body, (*live.managed).clone()),
+            None => (&empty, ManagedFields::default()),
+        };
+        let (object, managed) = if writing.options.through_view {
+            let merged = typed::merge(&writing.version.schema, before, intent).map_err(Status::internal)?;
+            let managed = writing.managed_after(before, &merged, managed, moment, live.is_some());
+            (Some(merged), managed)
+        } else {
+            let kind = Arc::clone(&writing.kind);
+            let serves = |version: &str| kind.serves(version);
+            let reset = writing.reset();
+            let change = writing.change(moment, reset.as_ref(), &serves);
+            let schema = &writing.version.schema;
+            let applied = managed::apply(schema, before, intent, managed, &change, &empty, force)
+                .map_err(|error| error.status(&writing.told()))?;
+            (applied.object, applied.managed)
+        };
+        let mut object = object.unwrap_or_else(|| before.clone());
+        if let Some(base) = base {
+            object["metadata"]["resourceVersion"] = base;
+        }
+        let mut incoming = writing.admit(object, Admission::Applied).map_err(Status::bad_request)?;
+        if live.is_none() && !incoming.body["metadata"]["uid"].is_null() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                incoming.body["metadata"]["uid"].as_str().unwrap_or_default()
+            );
+            return Err(Status::conflict(&key.kind, &key.name, &why));
+        }
+        ensure_namespace(&mut incoming.body, &writing)?;
+        check_name(&incoming.body, key)?;
+        if let Some(live) = live {
+            incoming.version = incoming.version.or(Some(live.version));
+            return self.modify(writing, &live, incoming, managed);
+        }
+        self.check_namespace(key, &writing.kind)?;
+        self.finish_create(writing, key, incoming.body, managed, moment)
+    }
+
+    pub(super) fn writing<'w>(&self, key: &'w Key, options: &'w WriteOptions) -> Result<Writing<'w>, Status> {
+        let kind = self.served(key)?;
+        if (options.part == Part::Status && kind.rules.status.is_none())
+            || (options.part == Part::Scale && kind.rules.scale.is_none())
+        {
+            return Err(Status::unserved());
+        }
+        let version = kind.version(&options.version).cloned().ok_or_else(Status::unserved)?;
+        Ok(Writing { kind, version, key, options, unknown: Vec::new() })
+    }
+
+    /// The second half of every create: what the server fills in, what it checks, and the storing.
+    fn finish_create(
+        &mut self,
+        writing: Writing<'_>,
+        key: &Key,
+        mut body: Value,
+        managed: ManagedFields,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        let (kind, rules) = (&writing.kind, &writing.kind.rules);
+        if let (Some(_), Value::Object(members)) = (&rules.status, &mut body) {
+            members.remove("status");
+            members.extend(rules.empty.get("status").map(|status| ("status".to_owned(), status.clone())));
+        }
+        if let Some(prepare) = rules.prepare.filter(|_| writing.options.part == Part::Whole) {
+            prepare(&mut body, None);
+        }
+        let uid = moment.uid();
+        body["metadata"]["uid"] = uid.to_string().into();
+        body["metadata"]["creationTimestamp"] = rfc3339(moment.now_seconds).into();
+        if rules.generation != Generation::None {
+            body["metadata"]["generation"] = 1.into();
+        }
+        let mut errors = writing.version.schema.validate(&body, false);
+        errors.extend(rules.check.into_iter().flat_map(|check| check(&body, None)));
+        errors.extend(metadata::validate(&body["metadata"], kind.namespaced, rules.names));
+        writing.refuse(&key.name, &errors)?;
+        if self.find(key).is_some() {
+            return Err(Status::already_exists(&key.kind, &key.name));
+        }
+        let stored = Stored {
+            key: key.clone(),
+            uid,
+            version: Version(0),
+            shows_cluster: self.settings.flavor == Flavor::Kcp,
+            body: Arc::new(body),
+            managed: Arc::new(managed),
+        };
+        let object = if writing.options.dry_run { Arc::new(stored) } else { self.put(stored) };
+        Ok(Written { object, created: true, changed: !writing.options.dry_run, unknown: writing.unknown })
+    }
+
+    /// The second half of every change.
+    pub(super) fn modify(
+        &mut self,
+        writing: Writing<'_>,
+        live: &Arc<Stored>,
+        incoming: Incoming,
+        managed: ManagedFields,
+    ) -> Result<Written, Status> {
+        let key = &live.key;
+        let Incoming { mut body, version, .. } = incoming;
+        match version {
+            None if writing.kind.rules.unconditional_update => {}
+            None => {
+                let error = FieldError::invalid(
+                    "metadata.resourceVersion",
+                    &Value::from(0),
+                    "must be specified for an update",
+                );
+                return Err(Status::invalid(key.kind.group(), key.kind.resource(), &key.name, &[error]));
+            }
+            Some(version) if version != live.version => {
+                let why = "the object has been modified; please apply your changes to the latest version and try again";
+                return Err(Status::conflict(&key.kind, &key.name, why));
+            }
+            Some(_) => {}
+        }
+        writing.prepare_update(&mut body, live);
+        writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
+        let managed = if managed.same_but_for_times(&live.managed) && typed::same(&body, &live.body) {
+            // A change of nothing but times is none.
+            Arc::clone(&live.managed)
+        } else {
+            Arc::new(managed)
+        };
+        let changed = *managed != *live.managed || body != *live.body;
+        let stored = Stored { body: Arc::new(body), managed, ..(**live).clone() };
+        let unknown = writing.unknown;
+        if live.is_deleting()
+            && stored.finalizers().is_empty()
+            && !has_grace(&live.body)
+            && !namespace::is_held(&stored)
+        {
+            // The last finalizer is gone: so is the object.
+            if !writing.options.dry_run {
+                self.take(key);
+            }
+            return Ok(Written { object: Arc::new(stored), created: false, changed: true, unknown });
+        }
+        if !changed {
+            return Ok(Written { object: Arc::clone(live), created: false, changed: false, unknown });
+        }
+        let object = if writing.options.dry_run { Arc::new(stored) } else { self.put(stored) };
+        Ok(Written { object, created: false, changed: !writing.options.dry_run, unknown })
+    }
+}
+
+impl Writing<'_> {
+    /// The object of the kind that holds nothing.
+    fn empty(&self) -> Value {
+        let mut empty = self.kind.rules.empty.clone();
+        empty["apiVersion"] = self.version.api_version.as_str().into();
+        empty["kind"] = self.kind.name.as_str().into();
+        empty
+    }
+
+    /// The fields that this way of writing cannot change.
+    fn reset(&self) -> Option<FieldSet> {
+        let status = self.kind.rules.status.as_ref()?;
+        let paths: [&[&str]; 1] = [&["status"]];
+        match self.options.part {
+            Part::Whole => Some(FieldSet::of(paths)),
+            Part::Status => Some(status.resets.clone()),
+            Part::Scale => None,
+        }
+    }
+
+    fn subresource(&self) -> &'static Name {
+        use std::sync::LazyLock;
+        static NAMES: LazyLock<[Name; 3]> =
+            LazyLock::new(|| [Name::EMPTY, Name::new("status"), Name::new("scale")]);
+        match self.options.part {
+            Part::Whole => &NAMES[0],
+            Part::Status => &NAMES[1],
+            Part::Scale => &NAMES[2],
+        }
+    }
+
+    fn change<'a>(
+        &'a self,
+        moment: &Moment<'_>,
+        reset: Option<&'a FieldSet>,
+        served: &'a dyn Fn(&str) -> bool,
+    ) -> Change<'a> {
+        Change {
+            manager: &self.options.manager,
+            api_version: &self.version.api_version,
+            subresource: self.subresource(),
+            now_seconds: moment.now_seconds,
+            reset,
+            served,
+        }
+    }
+
+    /// The managers after an update, beginning with those that the request brings, if it brings any.
+    fn managed_of_update(&self, live: &Stored, incoming: &Incoming, moment: &Moment<'_>) -> ManagedFields {
+        let brought = incoming.managed.as_ref().filter(|_| self.options.part == Part::Whole);
+        let former = match brought {
+            Some(managed) if managed::is_reset(managed) => ManagedFields::default(),
+            Some(managed) => match ManagedFields::from_json(managed) {
+                Ok(managed) if !managed.is_empty() => managed,
+                _ => (*live.managed).clone(),
+            },
+            None => (*live.managed).clone(),
+        };
+        self.managed_after(&live.body, &incoming.body, former, moment, true)
+    }
+
+    pub(super) fn managed_after(
+        &self,
+        before: &Value,
+        after: &Value,
+        former: ManagedFields,
+        moment: &Moment<'_>,
+        exists: bool,
+    ) -> ManagedFields {
+        // What does not fit its schema and is not refused, since it is in a part that this write ignores, costs an
+        // object its managers.
+        if self.kind.origin == Origin::Custom && typed::check(&self.version.schema, after, true).is_err() {
+            return ManagedFields::default();
+        }
+        let serves = |version: &str| self.kind.serves(version);
+        let reset = self.reset();
+        let change = self.change(moment, reset.as_ref(), &serves);
+        managed::update(&self.version.schema, before, after, former, &change, exists)
+    }
+
+    fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Status> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(self.kind.id.group(), &self.kind.name, name, errors))
+    }
+
+    /// The object as apply errors name it.
+    fn told(&self) -> String {
+        let (namespace, name) = (&self.key.namespace, &self.key.name);
+        format!("{namespace}/{name}; {}, Kind={}", self.version.api_version, self.kind.name)
+    }
+}
+
+/// The live object with a patch laid over it. Managers are part of it only if the patch speaks of them: they are
+/// the largest part of most objects.
+fn patched(live: &Stored, patch: Patch<'_>) -> Result<Value, Status> {
+    let touched = match patch {
+        Patch::Json(patch) => json_patch::touches(patch, "/metadata/managedFields"),
+        Patch::Merge(patch) => patch["metadata"].get("managedFields").is_some(),
+        Patch::Apply { .. } => false,
+    };
+    let mut value = if touched {
+        live.to_value()
+    } else {
+        let mut body = (*live.body).clone();
+        body["metadata"]["resourceVersion"] = live.version.to_string().into();
+        body
+    };
+    match patch {
+        Patch::Json(patch) => match json_patch::apply(&mut value, patch) {
+            Ok(()) => {}
+            Err(BadPatch::Malformed(what)) => return Err(Status::bad_request(what)),
+            Err(BadPatch::Unfitting(_)) => return Err(Status::unprocessable_patch()),
+            Err(error @ BadPatch::TooLong(_)) => return Err(Status::bad_request(error.to_string())),
+        },
+        Patch::Merge(patch) if !patch.is_object() => {
+            return Err(Status::bad_request("a merge patch must be a map"));
+        }
+        Patch::Merge(patch) => mailboat_object::merge::merge(&mut value, patch),
+        Patch::Apply { .. } => {}
+    }
+    Ok(value)
+}
+
+pub(super) fn drop_metadata(body: &mut Value, member: &str) {
+    if let Value::Object(metadata) = &mut body["metadata"] {
+        metadata.remove(member);
+    }
+}
+
+fn ensure_namespace(body: &mut Value, writing: &Writing<'_>) -> Result<(), Status> {
+    let found = body["metadata"]["namespace"].as_str().unwrap_or_default();
+    let expected = &writing.key.namespace;
+    if found.is_empty() && writing.kind.namespaced && !expected.is_empty() {
+        body["metadata"]["namespace"] = expected.as_str().into();
+    } else if *found != **expected {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+fn check_name(body: &Value, key: &Key) -> Result<(), Status> {
+    let found = body["metadata"]["name"].as_str().unwrap_or_default();
+    if *found == *key.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({found}) does not match the name on the URL ({})",
+        key.name
+    )))
+}
+
+pub(super) fn has_grace(body: &Value) -> bool {
+    body["metadata"]["deletionGracePeriodSeconds"].as_u64().is_some_and(|seconds| seconds > 0)
+}

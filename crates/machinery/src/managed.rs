@@ -1,0 +1,197 @@
+//! Who owns which field: `managedFields`, and what updates and applies do to them.
+
+mod apply;
+mod json;
+mod update;
+
+use std::sync::{Arc, LazyLock};
+
+use mailboat_object::{Name, Operation};
+use serde_json::Value;
+
+use crate::field_set::FieldSet;
+use crate::schema::Schema;
+
+pub(crate) use apply::apply;
+pub use json::BadManagedFields;
+pub(crate) use json::is_reset;
+pub(crate) use update::update;
+
+/// The managers of one object, in the order in which servers list them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagedFields {
+    entries: Vec<Manager>,
+}
+
+/// One manager and its fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager {
+    /// Its name.
+    pub name: Name,
+    /// How it writes.
+    pub operation: Operation,
+    /// The version through which it writes.
+    pub api_version: Name,
+    /// The subresource through which it writes; empty for the object itself.
+    pub subresource: Name,
+    /// When it last changed anything, in Unix seconds.
+    pub time_seconds: Option<u64>,
+    /// What it owns.
+    pub fields: Arc<FieldSet>,
+}
+
+/// Who makes a change, how and when.
+#[derive(Clone)]
+pub(crate) struct Change<'a> {
+    pub manager: &'a Name,
+    pub api_version: &'a Name,
+    pub subresource: &'a Name,
+    pub now_seconds: u64,
+    /// Fields that this way of writing cannot change; whatever is said of them is ignored.
+    pub reset: Option<&'a FieldSet>,
+    /// Whether a version is still served. Managers that wrote through others are forgotten.
+    pub served: &'a dyn Fn(&str) -> bool,
+}
+
+/// What a server keeps to itself, and nobody owns.
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let paths: [&[&str]; 12] = [
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ];
+    FieldSet::of(paths)
+});
+
+/// The name under which everything stands that was there before the first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The name under which the oldest updates are put together.
+const ANCIENT_CHANGES: &str = "ancient-changes";
+/// How many managers that update are kept apart.
+const UPDATE_MANAGERS_MAX: usize = 10;
+
+impl ManagedFields {
+    /// The managers, in order.
+    pub fn entries(&self) -> &[Manager] {
+        &self.entries
+    }
+
+    /// Whether nobody is known to own anything.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether the two differ in nothing but times.
+    pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
+        self.entries.len() == other.entries.len()
+            && self.entries.iter().zip(&other.entries).all(|(one, other)| {
+                one.is_same_manager(other)
+                    && one.api_version == other.api_version
+                    && one.fields == other.fields
+            })
+    }
+
+    /// Brings the entries into the order of servers: applies first, then by time, name, version and subresource.
+    fn sort(&mut self) {
+        self.entries.sort_by(|a, b| {
+            let rank =
+                |entry: &Manager| (entry.operation == Operation::Update, entry.time_seconds.unwrap_or(0));
+            rank(a)
+                .cmp(&rank(b))
+                .then_with(|| a.name.cmp(&b.name))
+                .then_with(|| a.api_version.cmp(&b.api_version))
+                .then_with(|| a.subresource.cmp(&b.subresource))
+        });
+    }
+}
+
+impl Manager {
+    /// Whether two entries are of one manager: appliers are one across versions, updaters are not.
+    fn is_same_manager(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.operation == other.operation
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// As conflicts name it.
+    fn told(&self) -> String {
+        let mut text = format!("{:?}", self.name.as_str());
+        if !self.subresource.is_empty() {
+            text = format!("{text} with subresource {:?}", self.subresource.as_str());
+        }
+        if self.operation == Operation::Update {
+            text = format!("{text} using {}", self.api_version);
+        }
+        text
+    }
+}
+
+impl Change<'_> {
+    fn entry(&self, operation: Operation, fields: FieldSet) -> Manager {
+        let name = if self.manager.is_empty() { Name::new("unknown") } else { self.manager.clone() };
+        Manager {
+            name,
+            operation,
+            api_version: self.api_version.clone(),
+            subresource: self.subresource.clone(),
+            time_seconds: None,
+            fields: Arc::new(fields),
+        }
+    }
+
+    fn without_reset(&self, fields: FieldSet) -> FieldSet {
+        match self.reset {
+            Some(reset) => fields.recursive_difference(reset),
+            None => fields,
+        }
+    }
+}
+
+/// Takes what changed away from its owners. `keeper` is the entry of whoever made the change, which keeps its
+/// own. Without `force`, the owners that lose something are returned instead.
+fn take_over(
+    managers: &mut Vec<Manager>,
+    keeper: Option<usize>,
+    schema: &Schema,
+    before: &Value,
+    after: &Value,
+    change: &Change<'_>,
+    force: bool,
+) -> Result<crate::typed::Comparison, Vec<(Manager, FieldSet)>> {
+    let found = crate::typed::compare(schema, before, after);
+    let changed = change.without_reset(found.modified.union(&found.added));
+    let removed = change.without_reset(found.removed.clone());
+    let mut losers = Vec::new();
+    for (index, manager) in managers.iter().enumerate().filter(|(index, _)| Some(*index) != keeper) {
+        let lost = manager.fields.intersection(&changed);
+        if !lost.is_empty() {
+            losers.push((index, lost));
+        }
+    }
+    if !force && !losers.is_empty() {
+        return Err(losers.into_iter().map(|(index, lost)| (managers[index].clone(), lost)).collect());
+    }
+    for (index, lost) in losers {
+        managers[index].fields = Arc::new(managers[index].fields.difference(&lost));
+    }
+    if !removed.is_empty() {
+        for (_, manager) in managers.iter_mut().enumerate().filter(|(index, _)| Some(*index) != keeper) {
+            manager.fields = Arc::new(manager.fields.difference(&removed));
+        }
+    }
+    managers.retain(|manager| !manager.fields.is_empty());
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

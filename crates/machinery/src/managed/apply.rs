@@ -1,0 +1,134 @@
+//! Server-side apply.
+
+use std::sync::Arc;
+
+use mailboat_object::page::StatusCause;
+use mailboat_object::{Name, Operation};
+use serde_json::Value;
+
+use super::{BEFORE_FIRST_APPLY, Change, ManagedFields, Manager, NEVER_OWNED, take_over, update};
+use crate::field_set::{FieldSet, path_text};
+use crate::schema::Schema;
+use crate::status::Status;
+use crate::typed;
+
+/// The outcome of an apply.
+pub(crate) struct Applied {
+    /// The object, if anything in it changed.
+    pub object: Option<Value>,
+    /// Its managers.
+    pub managed: ManagedFields,
+}
+
+/// Why an apply cannot be done.
+pub(crate) enum ApplyError {
+    /// Others own fields that the intent wants to be different.
+    Conflicts(Vec<(Manager, FieldSet)>),
+    /// The intent does not fit the schema.
+    Untyped(String),
+    /// The intent cannot be laid over the object.
+    Unmergeable(String),
+}
+
+/// Applies an intent. `empty` is the object of the kind that holds nothing: what the live object has beyond it
+/// belongs to whoever came before the first apply.
+pub(crate) fn apply(
+    schema: &Schema,
+    live: &Value,
+    intent: &Value,
+    mut managed: ManagedFields,
+    change: &Change<'_>,
+    empty: &Value,
+    force: bool,
+) -> Result<Applied, ApplyError> {
+    if managed.is_empty() {
+        let before = Name::new(BEFORE_FIRST_APPLY);
+        managed = update(schema, empty, live, managed, &Change { manager: &before, ..change.clone() }, false);
+    }
+    typed::check(schema, intent, false).map_err(ApplyError::Untyped)?;
+    let mut managers = managed.entries;
+    managers.retain(|manager| (change.served)(&manager.api_version));
+    let merged = typed::merge(schema, live, intent).map_err(ApplyError::Unmergeable)?;
+    let entry = change.entry(Operation::Apply, change.without_reset(typed::field_set(schema, intent)));
+    let (keeper, former) = enter(&mut managers, entry);
+    let object = match former {
+        Some(former) if !former.fields.is_empty() => {
+            without_dropped(schema, merged, &managers, &former.fields)
+        }
+        _ => merged,
+    };
+    let name = managers[keeper].clone();
+    take_over(&mut managers, Some(keeper), schema, live, &object, change, force)
+        .map_err(ApplyError::Conflicts)?;
+    let changed = !typed::same(live, &object);
+    if let Some(ours) = managers.iter_mut().find(|manager| manager.is_same_manager(&name)) {
+        ours.fields = Arc::new(ours.fields.difference(&NEVER_OWNED));
+        if changed {
+            ours.time_seconds = Some(change.now_seconds);
+        }
+    }
+    managers.retain(|manager| !manager.fields.is_empty());
+    let mut managed = ManagedFields { entries: managers };
+    managed.sort();
+    Ok(Applied { object: Some(object).filter(|_| changed), managed })
+}
+
+/// Puts the applier's new entry in place of its former one, whose time it keeps until something changes.
+fn enter(managers: &mut Vec<Manager>, mut entry: Manager) -> (usize, Option<Manager>) {
+    if let Some(at) = managers.iter().position(|manager| manager.is_same_manager(&entry)) {
+        entry.time_seconds = managers[at].time_seconds;
+        return (at, Some(std::mem::replace(&mut managers[at], entry)));
+    }
+    managers.push(entry);
+    (managers.len() - 1, None)
+}
+
+/// The object without what the applier had applied before, does not apply now, and nobody else owns.
+fn without_dropped(schema: &Schema, merged: Value, managers: &[Manager], former: &FieldSet) -> Value {
+    let declared = |set: &FieldSet| set.with_declared_parents(schema, Some(schema.root()));
+    let former = declared(former);
+    let without = typed::remove(schema, &merged, &former);
+    let all = declared(&typed::field_set(schema, &merged));
+    let owned = managers.iter().fold(FieldSet::default(), |owned, manager| owned.union(&manager.fields));
+    let kept = declared(&typed::field_set(schema, &without)).union(&declared(&owned));
+    let owned_kept = typed::remove(schema, &merged, &all.difference(&kept));
+    // Only what the applier itself had may go; what nobody owns is not its business.
+    let gone = all.difference(&declared(&typed::field_set(schema, &owned_kept)));
+    let gone = gone.intersection(&former);
+    if gone.is_empty() { merged } else { typed::remove(schema, &merged, &gone) }
+}
+
+impl ApplyError {
+    /// As a server answers it. `what` names the object, as in `default/name; apps/v1, Kind=Deployment`.
+    pub(crate) fn status(self, what: &str) -> Status {
+        match self {
+            Self::Untyped(why) => {
+                Status::internal(format!("failed to create typed patch object ({what}): {why}"))
+            }
+            Self::Unmergeable(why) => Status::internal(format!("failed to merge config: {why}")),
+            Self::Conflicts(losers) => conflicts(&losers),
+        }
+    }
+}
+
+fn conflicts(losers: &[(Manager, FieldSet)]) -> Status {
+    let mut causes = Vec::new();
+    let mut lines = Vec::new();
+    for (manager, fields) in losers {
+        lines.push(format!("conflicts with {}:", manager.told()));
+        fields.for_each(&mut |path| {
+            let field = path_text(path);
+            lines.push(format!("- {field}"));
+            causes.push(StatusCause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: format!("conflict with {}", manager.told()),
+                field,
+            });
+        });
+    }
+    let message = match causes.as_slice() {
+        [only] => format!("Apply failed with 1 conflict: {}: {}", only.message, only.field),
+        all => format!("Apply failed with {} conflicts: {}", all.len(), lines.join("\n")),
+    };
+    Status::apply_conflict(causes, message)
+}

@@ -1,0 +1,126 @@
+//! What a server does to an object's structure before it looks at it: defaults, and what is not declared.
+
+use serde_json::{Map, Value};
+
+use super::{MapShape, NodeId, Schema};
+
+/// How an object comes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// As a body, or out of a patch: defaults are put in, undeclared members and nulls that may not be are
+    /// dropped.
+    Body,
+    /// Out of an apply: defaults are put in, and nothing is dropped. An undeclared member was refused before; a
+    /// null that may not be is refused later.
+    Applied,
+    /// For a kind that the server knows by itself: undeclared members, nulls, and lists and maps of members that
+    /// are empty are dropped, as by a decoder into types of its own. Defaults are not the schema's business.
+    Native,
+}
+
+impl Schema {
+    /// Puts in defaults and drops what is not declared, in one walk. The paths of dropped members go to
+    /// `unknown`, for warnings or strict refusal.
+    pub fn admit(&self, object: &mut Value, how: Admission, unknown: &mut Vec<String>) {
+        let Value::Object(members) = object else { return };
+        let mut walk = Walk { schema: self, how, unknown };
+        let root = self.node(self.root()).map.as_ref();
+        if let Some(root) = root {
+            // Metadata is decoded by itself, strictly, whatever the schema says.
+            let metadata = members.remove("metadata");
+            walk.map(members, root, &mut String::new());
+            if let Some(metadata) = metadata {
+                members.insert("metadata".to_owned(), metadata);
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    schema: &'a Schema,
+    how: Admission,
+    unknown: &'a mut Vec<String>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &mut Value, id: NodeId, path: &mut String) {
+        let node = self.schema.node(id);
+        match value {
+            Value::Object(members) => {
+                if let Some(map) = &node.map {
+                    // The metadata of an embedded object is free to hold what metadata holds.
+                    let metadata = if node.embedded { members.remove("metadata") } else { None };
+                    self.map(members, map, path);
+                    members.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
+                }
+            }
+            Value::Array(elements) => {
+                if let Some(list) = &node.list {
+                    for (index, element) in elements.iter_mut().enumerate() {
+                        step(path, &format!("[{index}]"), |path| self.value(element, list.items, path));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn map(&mut self, members: &mut Map<String, Value>, map: &MapShape, path: &mut String) {
+        if self.how != Admission::Native {
+            self.defaults(members, map);
+        }
+        members.retain(|name, member| {
+            let Some(node) =
+                map.field(name).map(|field| field.node).or(map.elements.filter(|_| map.elements_declared))
+            else {
+                if !map.keeps_unknown && self.how != Admission::Applied {
+                    self.unknown.push(format!("{path}{}{name}", if path.is_empty() { "" } else { "." }));
+                    return false;
+                }
+                return true;
+            };
+            if member.is_null() && self.how != Admission::Applied && !self.schema.node(node).nullable {
+                return false;
+            }
+            let name = if path.is_empty() { name.clone() } else { format!(".{name}") };
+            step(path, &name, |path| self.value(member, node, path));
+            self.how != Admission::Native || !self.is_dropped_when_native(member, node)
+        });
+    }
+
+    /// Empty lists, and empty maps of free keys, are not written by servers that hold them in types of their
+    /// own. A map with declared members is: it was asked for.
+    fn is_dropped_when_native(&self, member: &Value, node: NodeId) -> bool {
+        match member {
+            Value::Array(elements) => elements.is_empty(),
+            Value::Object(members) if members.is_empty() => self
+                .schema
+                .node(node)
+                .map
+                .as_ref()
+                .is_some_and(|map| map.elements_declared && map.fields.is_empty()),
+            _ => false,
+        }
+    }
+
+    fn defaults(&self, members: &mut Map<String, Value>, map: &MapShape) {
+        for (name, field) in &map.fields {
+            let Some(default) = &field.default else { continue };
+            let missing = match members.get(name.as_str()) {
+                None => true,
+                Some(Value::Null) => !self.schema.node(field.node).nullable,
+                Some(_) => false,
+            };
+            if missing {
+                members.insert(name.to_string(), default.clone());
+            }
+        }
+    }
+}
+
+fn step(path: &mut String, name: &str, walk: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push_str(name);
+    walk(path);
+    path.truncate(length);
+}

@@ -1,0 +1,148 @@
+//! Namespaces, custom resource definitions, owners.
+
+use std::sync::Arc;
+
+use mailboat_machinery::builtin::kind_without_schema;
+use mailboat_machinery::{DeleteOptions, WatchEvent, WatchRequest, WatchStart};
+use mailboat_object::wire::Propagation;
+use mailboat_object::{Key, KindId, Name};
+use serde_json::{Value, json};
+
+use crate::world::{World, assert_refused, boat, cluster, config_map, config_maps, key};
+
+fn namespaces() -> KindId {
+    KindId::new("", "namespaces")
+}
+
+fn definitions() -> KindId {
+    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+fn cluster_scoped(kind: &KindId, name: &str) -> Key {
+    Key { namespace: Name::EMPTY, ..key(kind, name) }
+}
+
+fn world() -> World {
+    let mut world = World::new();
+    let kinds = [
+        kind_without_schema(namespaces(), "v1", "Namespace", false),
+        kind_without_schema(definitions(), "v1", "CustomResourceDefinition", false),
+    ];
+    world.machine.serve(&cluster(), kinds.map(Arc::new));
+    create_at(
+        &mut world,
+        &cluster_scoped(&namespaces(), ""),
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } }),
+    );
+    world
+}
+
+fn create_at(world: &mut World, key: &Key, body: Value) {
+    world.act(|machine, moment| machine.create(key, body, &crate::world::by("alice"), moment)).unwrap();
+}
+
+#[test]
+fn a_namespace_goes_when_it_is_empty_and_takes_in_nothing_meanwhile() {
+    let mut world = world();
+    let mut elsewhere = key(&config_maps(), "");
+    elsewhere.namespace = Name::new("none");
+    let body = config_map("x", json!({}));
+    let answer =
+        world.act(|machine, moment| machine.create(&elsewhere, body, &crate::world::by("a"), moment));
+    assert_eq!(assert_refused(answer, 404, "NotFound").body().details.kind, "namespaces");
+    let mut held = config_map("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["mailboat.dev/f"]);
+    world.create(&config_maps(), held).unwrap();
+    world.create(&config_maps(), config_map("free", json!({}))).unwrap();
+    let namespace = cluster_scoped(&namespaces(), "default");
+    let marked = world.delete(&namespace, &DeleteOptions::default()).unwrap();
+    assert_eq!((marked.gone, &marked.object.body()["status"]["phase"]), (false, &json!("Terminating")));
+    let status = assert_refused(world.create(&config_maps(), config_map("new", json!({}))), 403, "Forbidden");
+    assert_eq!(status.body().details.causes[0].reason, "NamespaceTerminating");
+    assert!(world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment)) > 0);
+    assert_eq!(world.list(&config_maps()).len(), 1, "the held one is left");
+    assert_eq!(world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment)), 0);
+    world.merge(&key(&config_maps(), "held"), &json!({ "metadata": { "finalizers": null } })).unwrap();
+    world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment));
+    assert_refused(world.machine.get(&namespace), 404, "NotFound");
+}
+
+#[test]
+fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
+    let mut world = world();
+    let boats = KindId::new("example.dev", "boats");
+    world.machine.stop_serving(&cluster(), &boats);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "boats.example.dev" },
+        "spec": {
+            "group": "example.dev", "scope": "Namespaced", "names": { "plural": "boats", "kind": "Boat" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "scale": { "specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count" } },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "properties": { "count": { "type": "integer" } } } } } }
+            }]
+        }
+    });
+    let mut definition = definition;
+    definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+    create_at(&mut world, &cluster_scoped(&definitions(), ""), definition);
+    assert_refused(world.create(&boats, boat("a", json!({}))), 404, "NotFound");
+    world.act(|machine, moment| machine.follow_definitions(&cluster(), moment));
+    let established = world.machine.get(&cluster_scoped(&definitions(), "boats.example.dev")).unwrap();
+    assert_eq!(established.body()["status"]["conditions"][1]["type"], "Established");
+    let refused = assert_refused(world.create(&boats, boat("a", json!({ "count": "x" }))), 422, "Invalid");
+    assert_eq!(refused.body().details.causes[0].field, "spec.count");
+    world.create(&boats, boat("a", json!({ "count": 2, "unknown": 1 }))).unwrap();
+    assert_eq!(world.machine.scale(&key(&boats, "a")).unwrap()["spec"]["replicas"], 2);
+    let request = WatchRequest {
+        cluster: Some(cluster()),
+        kind: boats.clone(),
+        start: WatchStart::After(world.machine.version()),
+        ..WatchRequest::default()
+    };
+    let mut watch = world.machine.watch(request).unwrap();
+    world.delete(&cluster_scoped(&definitions(), "boats.example.dev"), &DeleteOptions::default()).unwrap();
+    world.act(|machine, moment| machine.follow_definitions(&cluster(), moment));
+    let events = world.machine.poll(&mut watch, 9);
+    assert!(matches!(events.as_slice(), [WatchEvent::Deleted(_)]), "{events:?}");
+    assert_refused(world.machine.get(&cluster_scoped(&definitions(), "boats.example.dev")), 404, "NotFound");
+    assert_refused(world.machine.get(&key(&boats, "a")), 404, "NotFound");
+}
+
+#[test]
+fn dependents_go_after_before_or_not_at_all() {
+    for (propagation, left) in
+        [(Propagation::Background, 0), (Propagation::Foreground, 0), (Propagation::Orphan, 1)]
+    {
+        let mut world = World::new();
+        let owner = world.create(&config_maps(), config_map("owner", json!({}))).unwrap().object;
+        let mut dependent = config_map("dependent", json!({}));
+        dependent["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid.to_string(), "blockOwnerDeletion": true
+        }]);
+        world.create(&config_maps(), dependent).unwrap();
+        let mut kept = config_map("kept", json!({}));
+        let lone = world.create(&config_maps(), config_map("lone", json!({}))).unwrap().object;
+        kept["metadata"]["ownerReferences"] = json!([
+            { "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid.to_string() },
+            { "apiVersion": "v1", "kind": "ConfigMap", "name": "lone", "uid": lone.uid.to_string() }
+        ]);
+        world.create(&config_maps(), kept).unwrap();
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        world.delete(&key(&config_maps(), "owner"), &options).unwrap();
+        for round in 0.. {
+            assert!(round < 10, "garbage collection does not settle");
+            if world.act(|machine, moment| machine.collect_garbage(&cluster(), moment)) == 0 {
+                break;
+            }
+        }
+        let names: Vec<_> =
+            world.list(&config_maps()).iter().map(|object| object.key.name.to_string()).collect();
+        assert_eq!(
+            names.iter().filter(|name| *name == "dependent").count(),
+            left,
+            "{propagation:?}: {names:?}"
+        );
+        assert!(!names.contains(&"owner".to_owned()), "{propagation:?}: {names:?}");
+        assert!(names.contains(&"kept".to_owned()), "one owner is enough: {propagation:?}: {names:?}");
+    }
+}

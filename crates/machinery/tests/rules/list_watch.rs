@@ -1,0 +1,165 @@
+//! Lists, watches, and backups.
+
+use mailboat_machinery::{
+    DeleteOptions, ListRequest, ListVersion, Settings, WatchEvent, WatchRequest, WatchStart,
+};
+use mailboat_object::{FieldSelector, Version};
+use serde_json::json;
+
+use crate::world::{World, assert_refused, cluster, config_map, config_maps, key, of};
+
+fn with_label(name: &str, label: &str) -> serde_json::Value {
+    let mut body = config_map(name, json!({}));
+    body["metadata"]["labels"] = json!({ "crew": label });
+    body
+}
+
+fn watch(start: WatchStart) -> WatchRequest {
+    WatchRequest { cluster: Some(cluster()), kind: config_maps(), start, ..WatchRequest::default() }
+}
+
+fn told(events: &[WatchEvent]) -> Vec<String> {
+    let event = |event: &WatchEvent| match event {
+        WatchEvent::Added(object) => format!("added {} {:?}", object.key.name, object.version),
+        WatchEvent::Modified(object) => format!("modified {} {:?}", object.key.name, object.version),
+        WatchEvent::Deleted(object) => format!("deleted {} {:?}", object.key.name, object.version),
+        WatchEvent::Bookmark { version, initial_events_end } => {
+            format!("bookmark {version:?} {initial_events_end}")
+        }
+        WatchEvent::Error(status) => format!("error {} {}", status.code(), status.reason()),
+    };
+    events.iter().map(event).collect()
+}
+
+#[test]
+fn pages_show_one_state_whatever_happens_between_them() {
+    let mut world = World::new();
+    for name in ["a", "b", "c", "d"] {
+        world.create(&config_maps(), config_map(name, json!({ "k": "v" }))).unwrap();
+    }
+    let first = world.machine.list(&ListRequest { limit: Some(2), ..of(&config_maps()) }).unwrap();
+    assert_eq!((first.items.len(), first.remaining), (2, Some(2)));
+    world.delete(&key(&config_maps(), "c"), &DeleteOptions::default()).unwrap();
+    world.merge(&key(&config_maps(), "d"), &json!({ "data": { "k": "w" } })).unwrap();
+    world.create(&config_maps(), config_map("bb", json!({}))).unwrap();
+    let next =
+        ListRequest { limit: Some(9), continue_token: first.continue_token.clone(), ..of(&config_maps()) };
+    let second = world.machine.list(&next).unwrap();
+    let names: Vec<_> = second.items.iter().map(|object| object.key.name.as_str()).collect();
+    assert_eq!((names, second.version), (vec!["c", "d"], first.version));
+    assert_eq!(second.items[1].body()["data"]["k"], "v");
+    world.machine.compact(world.machine.version());
+    assert_refused(world.machine.list(&next), 410, "Expired");
+    let broken = ListRequest { continue_token: Some("?".to_owned()), ..of(&config_maps()) };
+    assert_refused(world.machine.list(&broken), 400, "BadRequest");
+}
+
+#[test]
+fn lists_know_versions_of_the_past_and_refuse_those_of_the_future() {
+    let mut world = World::new();
+    let first = world.create(&config_maps(), config_map("a", json!({}))).unwrap().object.version;
+    world.create(&config_maps(), config_map("b", json!({}))).unwrap();
+    let at = |version| ListRequest { version, ..of(&config_maps()) };
+    assert_eq!(world.machine.list(&at(ListVersion::Exact(first))).unwrap().items.len(), 1);
+    assert_eq!(world.machine.list(&at(ListVersion::NotOlderThan(first))).unwrap().items.len(), 2);
+    assert_refused(world.machine.list(&at(ListVersion::NotOlderThan(Version(999)))), 504, "Timeout");
+}
+
+#[test]
+fn selectors_pick_and_unknown_fields_are_refused() {
+    let mut world = World::new();
+    world.create(&config_maps(), with_label("a", "x")).unwrap();
+    world.create(&config_maps(), with_label("b", "y")).unwrap();
+    let labelled = ListRequest { labels: "crew in (x,z)".parse().unwrap(), ..of(&config_maps()) };
+    assert_eq!(world.machine.list(&labelled).unwrap().items.len(), 1);
+    let named = ListRequest { fields: FieldSelector::name("b"), ..of(&config_maps()) };
+    assert_eq!(&*world.machine.list(&named).unwrap().items[0].key.name, "b");
+    let unknown = ListRequest { fields: "spec.x=y".parse().unwrap(), ..of(&config_maps()) };
+    assert_refused(world.machine.list(&unknown), 400, "BadRequest");
+}
+
+#[test]
+fn a_watch_tells_what_happens_and_what_leaves_its_selector() {
+    let mut world = World::new();
+    world.create(&config_maps(), with_label("a", "x")).unwrap();
+    let mut all = world.machine.watch(watch(WatchStart::InitialEvents)).unwrap();
+    let request = WatchRequest { labels: "crew=x".parse().unwrap(), ..watch(WatchStart::Now) };
+    let mut selected = world.machine.watch(request).unwrap();
+    world.merge(&key(&config_maps(), "a"), &json!({ "data": { "k": "v" } })).unwrap();
+    world.merge(&key(&config_maps(), "a"), &json!({ "metadata": { "labels": { "crew": "y" } } })).unwrap();
+    world.delete(&key(&config_maps(), "a"), &DeleteOptions::default()).unwrap();
+    assert_eq!(
+        told(&world.machine.poll(&mut all, 99)),
+        ["added a v2", "bookmark v2 true", "modified a v3", "modified a v4", "deleted a v5"]
+    );
+    let events = world.machine.poll(&mut selected, 99);
+    assert_eq!(told(&events), ["added a v2", "modified a v3", "deleted a v4"]);
+    let WatchEvent::Deleted(last) = &events[2] else { panic!("{events:?}") };
+    assert_eq!(last.metadata()["labels"]["crew"], "x", "what was last seen, not what it became");
+    assert_eq!(told(&world.machine.poll(&mut all, 99)), Vec::<String>::new());
+    assert!(world.machine.bookmark(&all).is_some());
+}
+
+#[test]
+fn a_watch_from_what_is_forgotten_ends_in_an_error_of_its_own() {
+    let mut world = World::with(Settings { log_limit: 2, ..Settings::default() });
+    let mut slow = world.machine.watch(watch(WatchStart::Now)).unwrap();
+    for name in ["a", "b", "c"] {
+        world.create(&config_maps(), config_map(name, json!({}))).unwrap();
+    }
+    assert_eq!(told(&world.machine.poll(&mut slow, 99)), ["error 410 Expired"]);
+    assert!(slow.is_over() && world.machine.poll(&mut slow, 99).is_empty());
+    let mut compacted = world.machine.watch(watch(WatchStart::After(Version(3)))).unwrap();
+    world.machine.compact(Version(4));
+    assert_eq!(told(&world.machine.poll(&mut compacted, 99)), ["error 410 Expired"]);
+}
+
+#[test]
+fn a_version_of_the_future_is_refused_by_kubernetes_and_met_with_silence_by_kcp() {
+    let world = World::new();
+    assert_refused(world.machine.watch(watch(WatchStart::After(Version(99)))), 504, "Timeout");
+    let mut world = World::kcp();
+    let mut silent = world.machine.watch(watch(WatchStart::After(Version(3)))).unwrap();
+    world.create(&config_maps(), config_map("a", json!({}))).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut silent, 99)), Vec::<String>::new());
+    world.create(&config_maps(), config_map("b", json!({}))).unwrap();
+    world.create(&config_maps(), config_map("c", json!({}))).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut silent, 99)), ["added c v4"]);
+}
+
+#[test]
+fn objects_of_kcp_name_their_cluster_and_nobody_owns_that() {
+    let mut world = World::kcp();
+    let object = world.create(&config_maps(), config_map("a", json!({}))).unwrap().object.to_value();
+    assert_eq!(object["metadata"]["annotations"], json!({ "kcp.io/cluster": "guilder" }));
+    let again = world.update(&key(&config_maps(), "a"), object).unwrap();
+    assert!(!again.changed, "{again:?}");
+    let everywhere = ListRequest { kind: config_maps(), ..ListRequest::default() };
+    assert_eq!(world.machine.list(&everywhere).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_backup_goes_back_in_time_and_leaves_the_present_alone() {
+    let mut world = World::new();
+    world.create(&config_maps(), config_map("a", json!({ "k": "v" }))).unwrap();
+    let backup = world.machine.clone();
+    world.merge(&key(&config_maps(), "a"), &json!({ "data": { "k": "w" } })).unwrap();
+    let present = std::mem::replace(&mut world.machine, backup);
+    assert_eq!(world.machine.get(&key(&config_maps(), "a")).unwrap().body()["data"]["k"], "v");
+    assert_eq!(present.get(&key(&config_maps(), "a")).unwrap().body()["data"]["k"], "w");
+    assert!(world.machine.version() < present.version());
+}
+
+#[test]
+fn lists_come_in_the_order_of_bytes() {
+    let mut world = World::new();
+    for namespace in ["a", "a-b"] {
+        let mut at = key(&config_maps(), "");
+        at.namespace = mailboat_object::Name::new(namespace);
+        let body = config_map("x", json!({}));
+        world.act(|machine, moment| machine.create(&at, body, &crate::world::by("a"), moment)).unwrap();
+    }
+    let namespaces: Vec<_> =
+        world.list(&config_maps()).iter().map(|object| object.key.namespace.to_string()).collect();
+    assert_eq!(namespaces, ["a-b", "a"], "a dash comes before the slash");
+}

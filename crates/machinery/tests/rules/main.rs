@@ -1,0 +1,11 @@
+//! The rules of API servers, one by one, and what must hold whatever is done.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod apply;
+mod bench;
+mod delete;
+mod lifecycle;
+mod list_watch;
+mod properties;
+mod world;
+mod write;
