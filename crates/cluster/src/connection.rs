@@ -156,9 +156,9 @@ impl Connection {
         };
         if !is_json_success(&response) {
             let read = read_fault(response, asked);
-            return Err(tokio::time::timeout(settings.fetch_timeout, read).await.unwrap_or_else(|_| {
-                Fault::new(FaultKind::Retry(None), "the server stopped in the middle of an answer")
-            }));
+            return Err(self.told(tokio::time::timeout(settings.fetch_timeout, read).await.unwrap_or_else(
+                |_| Fault::new(FaultKind::Retry(None), "the server stopped in the middle of an answer"),
+            )));
         }
         let limits = Limits {
             line_bytes: settings.line_limit_bytes,
@@ -169,14 +169,27 @@ impl Connection {
         Ok(Lines::new(pieces(response.into_body(), slot, permit, self.server()), limits).over(connected_at))
     }
 
+    /// What we know of a refusal that the server does not say.
+    fn told(&self, fault: Fault) -> Fault {
+        let ended = self.lock().session.certificate_ended();
+        match (fault.kind, ended) {
+            (FaultKind::Unauthorized, Some(ended)) => Fault::new(
+                fault.kind,
+                format!(
+                    "the server does not accept our client certificate (401): it expired at {ended}; renew it in the \
+                     kubeconfig, which is read again without a restart"
+                ),
+            ),
+            _ => fault,
+        }
+    }
+
     async fn call_once(&self, to: &Location, plain: &Plain, asked: &Asked<'_>) -> Result<Reply, SendError> {
         let _permit = self.0.in_flight.acquire().await.ok();
-        // Discovery goes before every first list: on the same connection that list need not wait for another.
-        let lane = if asked.name.is_empty() { Lane::Reads } else { Lane::Calls };
-        let (response, slot) = self.exchange(lane, to, plain).await?;
+        let (response, slot) = self.exchange(Lane::Calls, to, plain).await?;
         let status = response.status();
         if !is_json_success(&response) {
-            let fault = read_fault(response, asked).await;
+            let fault = self.told(read_fault(response, asked).await);
             return Err(SendError { fault, reached: true });
         }
         let warnings = warnings(response.headers());

@@ -178,8 +178,8 @@ where
     A: Fn(String, Form) -> F,
     F: Future<Output = Result<Box<[u8]>, Fault>>,
 {
-    let (api, apis) =
-        futures::future::try_join(ask("/api".into(), Form::Any), ask("/apis".into(), Form::Any)).await?;
+    let api = ask("/api".into(), Form::Any).await.map_err(no_root)?;
+    let apis = ask("/apis".into(), Form::Any).await?;
     let mut catalog = Catalog::default();
     // Only together: kcp aggregates `/api` alone, and leaves out of it what a workspace has bound.
     if is_aggregated(&api) && is_aggregated(&apis) {
@@ -214,6 +214,17 @@ where
         }
     }
     Ok(catalog)
+}
+
+/// Whatever an API server serves, it has a root to say so.
+fn no_root(fault: Fault) -> Fault {
+    if fault.kind != FaultKind::Unserved {
+        return fault;
+    }
+    Fault::new(
+        FaultKind::Away,
+        "the URL is no Kubernetes API server: it has no /api (404); check `server` in the kubeconfig",
+    )
 }
 
 fn not_understood() -> Fault {

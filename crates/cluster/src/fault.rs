@@ -109,6 +109,9 @@ fn kind_of(answer: &Answer<'_>, asked: &Asked<'_>, body: &StatusBody) -> FaultKi
         {
             FaultKind::Expired
         }
+        // An apply that does not fit the schema is answered like a fault of the server itself; trying again does
+        // not help (kube-apiserver 1.36).
+        500 if body.message.contains("typed patch object") => FaultKind::Invalid,
         408 | 429 | 500.. => retry(),
         _ => FaultKind::Invalid,
     }

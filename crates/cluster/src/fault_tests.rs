@@ -242,6 +242,15 @@ fn every_answer_that_servers_gave_is_classified() {
             FaultKind::TooLarge,
         ),
         (
+            "an apply that does not fit the schema",
+            status(
+                500,
+                r#""message":"failed to create typed patch object (ns/pos; /v1, Kind=ConfigMap): .wrong: field not declared in schema""#,
+            ),
+            CONFIG_MAP,
+            FaultKind::Invalid,
+        ),
+        (
             "a kind whose storage is being made",
             status(
                 429,

@@ -16,6 +16,7 @@
 //! (where the configuration comes from), and [`settings`] (every limit and time).
 
 pub mod catalog;
+mod certificate;
 pub mod cluster;
 pub mod connection;
 mod credential;

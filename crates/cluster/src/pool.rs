@@ -31,9 +31,9 @@ pub(crate) type Body = Full<Bytes>;
 /// What a connection is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
-    /// Requests about one object.
+    /// Requests about one object, and discovery.
     Calls,
-    /// Lists, watches and discovery.
+    /// Lists and watches.
     Reads,
 }
 

@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use kube::client::ConfigExt as _;
 use tower::{Layer as _, ServiceExt as _};
 
-use crate::credential;
 use crate::dial::{Dialer, Origin};
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::source::{ConfigError, Loaded, Mark, Source};
+use crate::{certificate, credential};
 
 const USER_AGENT: &str = concat!("mailboat/", env!("CARGO_PKG_VERSION"));
 
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     /// Sent with every request: authorization, impersonation, user agent.
     pub(crate) headers: HeaderMap,
     renew_at: Option<Timestamp>,
+    /// When the client certificate ends, if there is one.
+    certificate_ends: Option<Timestamp>,
     files: Vec<Mark>,
     /// What connections depend on; a change of a token alone keeps them.
     shape: u64,
@@ -74,6 +76,7 @@ impl Session {
             base: loaded.config.cluster_url.path().trim_end_matches('/').to_owned(),
             headers,
             renew_at: credential.renew_at,
+            certificate_ends: certificate::ends_at(&loaded.config.auth_info),
             files: loaded.files,
             shape,
             pools,
@@ -83,6 +86,11 @@ impl Session {
     /// Whether the credential is about to end.
     pub(crate) fn is_ending(&self) -> bool {
         self.renew_at.is_some_and(|renew_at| Timestamp::now() >= renew_at)
+    }
+
+    /// When the client certificate ended, if it has.
+    pub(crate) fn certificate_ended(&self) -> Option<Timestamp> {
+        self.certificate_ends.filter(|end| *end <= Timestamp::now())
     }
 
     /// Whether a file behind it has been replaced.
