@@ -1,0 +1,16 @@
+//! What is promised of following, on real servers: whatever happens to a server, a link or a credential, nothing
+//! is lost, nothing that exists is ever taken for absent, and it all comes right again without a restart.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod credentials;
+mod definitions;
+mod equality;
+mod forms;
+mod harbor;
+mod links;
+mod past;
+mod rig;
+mod schemas;
+mod servers;
+mod views;
+mod waters;
