@@ -87,7 +87,7 @@ impl Plain {
 pub(crate) fn of_call(call: &Call, served: &Served) -> Result<Plain, Fault> {
     check(call, served)?;
     let mut target = collection(served, &call.key.namespace);
-    if !matches!(call.verb, Verb::Create { .. }) {
+    if !matches!(call.verb, Verb::Create { .. } | Verb::GetAt(_)) {
         target.push('/');
         escape(&mut target, &call.key.name);
         target.push_str(match call.part {
@@ -99,6 +99,12 @@ pub(crate) fn of_call(call: &Call, served: &Served) -> Result<Plain, Fault> {
     let mut query = Query::new(&mut target);
     let (method, content_type, body) = match &call.verb {
         Verb::Get => (Method::GET, None, Bytes::new()),
+        Verb::GetAt(version) => {
+            query.add("fieldSelector", &format!("metadata.name={}", call.key.name));
+            query.add("resourceVersion", &version.to_string());
+            query.add("resourceVersionMatch", "Exact");
+            (Method::GET, None, Bytes::new())
+        }
         Verb::Create { body, manager } => {
             query.add("fieldManager", manager);
             (Method::POST, Some(JSON), bytes_of(body))
@@ -142,7 +148,7 @@ pub(crate) fn of_call(call: &Call, served: &Served) -> Result<Plain, Fault> {
         }
     };
     // A delete that has a body takes all its options from there.
-    if call.dry_run && !matches!(call.verb, Verb::Get | Verb::Delete { .. }) {
+    if call.dry_run && !matches!(call.verb, Verb::Get | Verb::GetAt(_) | Verb::Delete { .. }) {
         query.add("dryRun", "All");
     }
     Ok(Plain { method, target, content_type, accept: JSON, body })
@@ -185,8 +191,10 @@ fn check(call: &Call, served: &Served) -> Result<(), Fault> {
         let scope = if served.namespaced { "lives in a namespace" } else { "has no namespace" };
         return Err(bug(format!("{key}: its kind {scope}")));
     }
-    if matches!(call.verb, Verb::Create { .. } | Verb::Delete { .. }) && call.part != Part::Whole {
-        return Err(bug(format!("{key}: a subresource is neither created nor deleted")));
+    if matches!(call.verb, Verb::Create { .. } | Verb::Delete { .. } | Verb::GetAt(_))
+        && call.part != Part::Whole
+    {
+        return Err(bug(format!("{key}: a subresource is not created, deleted or remembered by itself")));
     }
     if matches!(&call.verb, Verb::Apply { manager, .. } if manager.is_empty()) {
         return Err(bug(format!("{key}: an apply needs a field manager")));

@@ -50,6 +50,9 @@ pub struct SlotState {
     pub written: Option<Written>,
     /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
     pub fresh: Option<Arc<Object>>,
+    /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
+    /// out, and until then it is neither ours nor let go.
+    pub met: Option<Arc<Object>>,
     /// A call about it is under way; what happens meanwhile is looked at when it is done.
     pub under_way: bool,
     /// Something happened while a call was under way.
@@ -146,6 +149,7 @@ impl SlotState {
             gone: None,
             written: None,
             fresh: None,
+            met: None,
             under_way: false,
             again: false,
             attempts: 0,

@@ -39,6 +39,9 @@ pub enum Part {
 pub enum Verb {
     /// Read it, fresh from the server's store and never from its watch cache.
     Get,
+    /// Read it as it was at a version of the server, as a list of one object or none. Servers remember for some
+    /// minutes; what they have forgotten is [`FaultKind::Expired`].
+    GetAt(Version),
     /// Create it; a fault if it exists.
     Create {
         /// The object as JSON.
@@ -104,6 +107,7 @@ impl fmt::Debug for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Get => f.write_str("get"),
+            Self::GetAt(version) => write!(f, "get at {version:?}"),
             Self::Create { body, .. } => write!(f, "create({} bytes)", body.len()),
             Self::Apply { body, force, .. } => write!(f, "apply({} bytes, force: {force})", body.len()),
             Self::Replace { body, .. } => write!(f, "replace({} bytes)", body.len()),

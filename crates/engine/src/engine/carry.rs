@@ -1,9 +1,12 @@
 //! Carrying out: slots are planned, plans become calls, and replies become records.
 
+use std::sync::Arc;
+
 use mailboat_object::digest::Digest;
-use mailboat_object::key::Key;
+use mailboat_object::key::{Key, Version};
 use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
-use mailboat_object::wire::{Call, Fault, Reply};
+use mailboat_object::page::Page;
+use mailboat_object::wire::{Call, Fault, Part, Reply, Verb};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
@@ -36,6 +39,8 @@ pub(crate) struct Flight {
 pub enum Work {
     /// Carries out an action.
     Act(Action),
+    /// Reads what a first delivery met, as it was before.
+    LookBefore,
     /// Lets go of what a first delivery met.
     LetGo,
 }
@@ -131,6 +136,9 @@ impl Engine {
     }
 
     fn plan_slot(&mut self, now: u64, store: &Store, id: SlotId) -> Option<Next> {
+        if let Some(met) = self.slots.get(id)?.met.clone() {
+            return self.look_before(now, id, &met);
+        }
         let sight = self.look_at(store, id)?;
         let state = self.slots.get_mut(id)?;
         if !matches!(sight.target, Seen::Unknown(_)) {
@@ -259,6 +267,43 @@ impl Engine {
         }
     }
 
+    /// A first delivery met something. Whether that is our own copy, which our view did not show, or another's, is
+    /// told by how it was right before: our mark stands on it now in either case.
+    fn look_before(&mut self, now: u64, id: SlotId, met: &Object) -> Option<Next> {
+        let state = self.slots.get(id)?;
+        if state.rest_until > now {
+            self.wake_after_rest(now, id);
+            return None;
+        }
+        let before = Version(met.version.0.saturating_sub(1));
+        let call =
+            Call { key: state.key.clone(), verb: Verb::GetAt(before), part: Part::Whole, dry_run: false };
+        Some(self.launch(id, Work::LookBefore, None, call))
+    }
+
+    fn looked_before(&mut self, now: u64, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
+        let state = self.slots.get(id)?;
+        let met = state.met.clone()?;
+        let page = Page::parse(body, Limits::default()).ok()?;
+        let before = page.items().next().and_then(|item| decode(&state.key, &self.manager, item));
+        let foreign = before.as_ref().is_some_and(|before| self.mark_on(before).is_none());
+        if foreign {
+            let call = crate::compose::let_go(&state.key, &self.manager, &met);
+            return Some((Work::LetGo, call));
+        }
+        let state = self.slots.get_mut(id)?;
+        state.met = None;
+        // Our own, and up to date by now. As long as our view does not show it, that is all that can be known.
+        let patience = self.options.back_off_most;
+        self.rest_for(
+            now,
+            id,
+            patience,
+            "our copy stands there, but the view that we follow does not show it",
+        );
+        None
+    }
+
     fn launch(&mut self, id: SlotId, work: Work, intent: Option<Digest>, call: Call) -> Next {
         if let Some(state) = self.slots.get_mut(id) {
             state.under_way = true;
@@ -285,17 +330,20 @@ impl Engine {
         state.attempts = 0;
         state.rest_until = 0;
         state.fault = None;
-        let Work::Act(action) = work else {
-            state.rest_until = 0;
-            return None;
+        let action = match work {
+            Work::Act(action) => action,
+            Work::LookBefore => return self.looked_before(now, id, &reply.body),
+            Work::LetGo => {
+                state.met = None;
+                return None;
+            }
         };
         match action {
             Action::Deliver { expect, .. } => {
                 let written = decode(&state.key, &self.manager, &reply.body)?;
                 if expect == Expect::New && !reply.created {
-                    // Something foreign was there: our fields are let go at once.
-                    let call = crate::compose::let_go(&state.key, &self.manager, &written);
-                    return Some((Work::LetGo, call));
+                    state.met = Some(Arc::new(written));
+                    return None;
                 }
                 state.record.uid = Some(written.uid.clone());
                 state.record.result = Some(written.content);

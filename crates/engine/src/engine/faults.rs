@@ -75,7 +75,7 @@ impl Engine {
         self.rest_for(now, id, delay, why);
     }
 
-    fn rest_for(&mut self, now: u64, id: SlotId, delay: u64, why: &str) {
+    pub(super) fn rest_for(&mut self, now: u64, id: SlotId, delay: u64, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
         state.rest_until = now + delay;
         state.rests = None;

@@ -574,3 +574,26 @@ fn h3_a_lost_link_deletes_nothing_and_makes_no_copy_a_source() {
     world.run();
     assert!(world.object(&copy).is_none(), "{:?}", world.engine.explain(world.now, &world.store, &copy));
 }
+
+#[test]
+fn a_copy_of_ours_that_a_view_hides_is_never_let_go() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // The view loses sight of the copy, though it still stands: kcp sends such events when a claim is rejected.
+    let standing = world.object(&copy).unwrap().clone();
+    let mut hidden = standing.clone();
+    let later = standing["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    hidden["metadata"]["resourceVersion"] = json!(later.to_string());
+    let server = world.servers.get_mut(&copy.cluster).unwrap();
+    server.events.push((copy.clone(), "DELETED", hidden));
+    written(&mut world);
+    world.run_for(600_000);
+    let calls = written(&mut world);
+    assert!(calls.len() < 50, "{} calls in ten minutes", calls.len());
+    assert_eq!(world.object(&copy).unwrap()["data"], standing["data"], "our own copy was emptied");
+    assert!(!world.object(&copy).unwrap()["metadata"]["annotations"].is_null(), "our own copy lost its mark");
+}

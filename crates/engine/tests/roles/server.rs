@@ -14,6 +14,8 @@ pub(crate) struct Server {
     pub(crate) events: Vec<(Key, &'static str, Value)>,
     /// What each manager last applied.
     applied: BTreeMap<(Key, Name), Value>,
+    /// How every object was, from which version on; nothing if it was gone.
+    history: Vec<(u64, Key, Option<Value>)>,
     version: u64,
     made: u64,
     /// While true, no call gets through.
@@ -49,6 +51,7 @@ impl Server {
         self.objects.remove(key);
         self.applied.retain(|(of, _), _| of != key);
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.history.push((self.version, key.clone(), None));
         self.events.push((key.clone(), "DELETED", object));
     }
 
@@ -67,6 +70,13 @@ impl Server {
         let present = self.objects.get(key).cloned();
         let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
         match (&call.verb, present) {
+            (Verb::GetAt(version), _) => {
+                let before = self.history.iter().rev().find(|(at, of, _)| *at <= version.0 && of == key);
+                let items: Vec<&Value> =
+                    before.and_then(|(.., object)| object.as_ref()).into_iter().collect();
+                let list = json!({ "metadata": { "resourceVersion": version.to_string() }, "items": items });
+                Ok(Reply { body: list.to_string().into_bytes().into(), created: false, warnings: vec![] })
+            }
             (Verb::Create { .. }, Some(_)) => Err(Fault::new(FaultKind::Exists, "already exists")),
             (Verb::Create { body, .. }, None) => Ok(self.reply(key, read(body), true, call.dry_run)),
             (Verb::Apply { body, manager, force }, present) => {
@@ -153,6 +163,7 @@ impl Server {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(key.clone(), object.clone());
+        self.history.push((self.version, key.clone(), Some(object.clone())));
         self.events.push((key.clone(), kind, object.clone()));
         object
     }
