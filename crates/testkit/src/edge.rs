@@ -21,6 +21,8 @@ use crate::site::Site;
 use crate::wait::wait_until;
 
 const SETTLE_LIMIT: Duration = Duration::from_mins(1);
+/// The annotation of the nodes that KWOK plays. Others are someone else's, such as a [`crate::kubelet::Kubelet`]'s.
+const KWOK_NODE: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
 /// What an edge is made of.
 #[derive(Debug, Clone)]
@@ -348,7 +350,8 @@ impl Starting<'_> {
         let port = Port::reserve()?;
         let arguments = vec![
             format!("--kubeconfig={}", self.admin_kubeconfig()?),
-            "--manage-all-nodes=true".to_owned(),
+            "--manage-all-nodes=false".to_owned(),
+            format!("--manage-nodes-with-annotation-selector={}={}", KWOK_NODE.0, KWOK_NODE.1),
             format!("--config={}", self.site.programs.kwok_stages()?.display()),
             format!("--server-address=127.0.0.1:{}", port.number()),
         ];
@@ -398,6 +401,7 @@ fn node(name: &str) -> Result<Node> {
     let node = json!({
         "metadata": {
             "name": name,
+            "annotations": { KWOK_NODE.0: KWOK_NODE.1 },
             "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" },
         },
         "status": { "allocatable": resources, "capacity": resources },

@@ -1,14 +1,16 @@
 //! Plays the kubelet: runs the containers of Pods as real processes of this machine, so that our own Deployments,
 //! with their RBAC, are tested as they are written.
 //!
-//! KWOK says that pods are ready and runs nothing. This player registers a node of its own and does for the Pods
-//! that the scheduler puts there what a kubelet does: volumes, tokens, environment, command, user, probes, restarts,
-//! status, and an orderly end. What is missing is images (programs of this machine stand for them) and a network
-//! (every pod shares the machine's, so two pods cannot listen on one port). What it does not know how to play, it
-//! refuses with a reason in the container's status, rather than pass over it.
+//! KWOK says that pods are ready and runs nothing. This player registers a node of its own, has the Pods that it was
+//! given programs for put there as they are created, and does for them what a kubelet does: volumes, tokens,
+//! environment, command, user, probes, restarts, status, and an orderly end. All other Pods are left to KWOK. What is
+//! missing is images (programs of this machine stand for them) and a network (every pod shares the machine's, so two
+//! pods cannot listen on one port). What it does not know how to play, it refuses with a reason in the container's
+//! status, rather than pass over it.
 //!
 //! Read `pod` next (the life of one Pod), then `container`, `sandbox` and `run` (how a process gets what the manifest
-//! promises); `environment`, `volumes`, `probe`, `image` and `status` each turn a part of the manifest into values.
+//! promises); `environment`, `volumes`, `probe`, `image` and `status` each turn a part of the manifest into values;
+//! `node` and `admission` are how the cluster comes to give it Pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,6 +32,7 @@ use crate::place::ADMIN;
 use crate::process::ProcessIdentity;
 use crate::proxy::target_of;
 
+mod admission;
 mod container;
 mod environment;
 mod image;
@@ -41,21 +44,25 @@ mod sandbox;
 mod status;
 mod volumes;
 
+use admission::Admission;
 use environment::Known;
 pub use image::Image;
 use image::Images;
 use status::Board;
 
-/// The node that a [`Kubelet`] registers.
+/// The node that a [`Kubelet`] registers, and the name of the policy that puts Pods there.
 pub const NODE: &str = "mailboat-kubelet";
 
 /// A kubelet for one edge. Dropping it kills every process that it runs.
 ///
-/// It needs root, for mounts, and an edge without KWOK, which would write the status of the same Pods:
-/// `EdgeSpec::new(name).with_nodes(0)`.
+/// It needs root, for mounts. Pods come to it by their first container, whose image or command it was told of; the
+/// manifest need not name the node, and Pods of other images or commands stay with KWOK's nodes, if the edge has any.
+/// Pods of DaemonSets, whose controller chooses their nodes, and Pods that name a node are left as they are.
 pub struct Kubelet {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
+    /// Only for its end, with the kubelet's own.
+    _admission: Admission,
 }
 
 /// What a [`Kubelet`] is started with.
@@ -152,16 +159,12 @@ impl KubeletBuilder<'_> {
         self
     }
 
-    /// Registers the node and begins to run what is put there.
+    /// Registers the node and begins to run what is put there: from when this returns, every new Pod that it was given
+    /// programs for.
     pub async fn start(self) -> Result<Kubelet> {
         if !rustix::process::getuid().is_root() {
             let why = "a kubelet mounts volumes into namespaces of their own: run this test as root";
             return Err(Error::Bed(why.to_owned()));
-        }
-        if self.edge.kwok().is_ok() {
-            let why =
-                format!("edge {} has KWOK, which plays every Pod: start it with_nodes(0)", self.edge.name());
-            return Err(Error::Bed(why));
         }
         let folder = self.edge.place().folder().join("kubelet");
         fs::create_dir_all(&folder).doing("creating", &folder)?;
@@ -169,6 +172,8 @@ impl KubeletBuilder<'_> {
         let followed = FollowedKinds::start(&client).await?;
         let on_our_node = format!("spec.nodeName={NODE}");
         let pods = Followed::start(Api::all(client.clone()), Some(&on_our_node)).await?;
+        node::register(&client, NODE).await?;
+        let admission = Admission::start(&client, NODE, &self.images).await?;
         let (changes_sender, changes) = watch::channel(0);
         let shared = Arc::new(Shared {
             client: client.clone(),
@@ -189,9 +194,7 @@ impl KubeletBuilder<'_> {
             tokio::spawn(steer(Arc::clone(&shared), pods, folder)),
             tokio::spawn(node::keep_alive(client.clone(), NODE.to_owned())),
         ];
-        let kubelet = Kubelet { shared, tasks };
-        node::register(&client, NODE).await?;
-        Ok(kubelet)
+        Ok(Kubelet { shared, tasks, _admission: admission })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The node that the kubelet stands for: an ordinary one, kept alive by its Lease.
+//! The node that the kubelet stands for, kept alive by its Lease. The scheduler leaves it alone.
 
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use crate::error::{Asking, Result};
 const FIELD_MANAGER: &str = "mailboat-testkit-kubelet";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 const LEASE_SECONDS: i32 = 40;
+/// Keeps off what the kubelet has no programs for; what it can run comes by admission, past the scheduler.
+const TAINT: &str = "mailboat.dev/kubelet";
 const RENEWAL_PERIOD: Duration = Duration::from_secs(10);
 
 /// Makes the node, or takes it over as it stands, and says that it is ready.
@@ -66,6 +68,7 @@ fn node(name: &str) -> Value {
                 "kubernetes.io/arch": architecture(),
             },
         },
+        "spec": { "taints": [{ "key": TAINT, "effect": "NoSchedule" }] },
     })
 }
 

@@ -74,6 +74,8 @@ pub(super) fn patch(pod: &Pod, board: &Board, start_time: Timestamp, transitions
         ("Initialized", initialized),
         ("ContainersReady", ready),
         ("Ready", ready),
+        // The scheduler says so only of Pods that it has seen.
+        ("PodScheduled", true),
     ];
     let conditions: Vec<Value> =
         conditions.into_iter().map(|(kind, holds)| condition(transitions, kind, holds)).collect();

@@ -24,6 +24,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
+mod neighbors;
+
 const SOON: Duration = Duration::from_secs(30);
 const A_WHILE: Duration = Duration::from_secs(1);
 
