@@ -46,6 +46,11 @@ impl Store {
         }
         let Some(track) = self.track_to_engage(place, kind) else { return };
         let whole = track.whole.is_some();
+        let read: Vec<(EndpointId, (Version, u32))> = track
+            .feeds
+            .iter()
+            .map(|(endpoint, feed)| (endpoint.clone(), (feed.version, feed.list)))
+            .collect();
         let member = track.member(cluster);
         member.bond = match engagement {
             None if member.bond == Bond::Never && !whole => Bond::Never,
@@ -58,7 +63,12 @@ impl Store {
                     match member.bond {
                         // Engaged all along; below what was told before only if the server went back.
                         Bond::Engaged(before) => Bond::Engaged(before.min(since)),
-                        Bond::Never | Bond::Withdrawn | Bond::Strange => Bond::Engaged(since),
+                        Bond::Withdrawn => {
+                            member.read_withdrawn =
+                                read.into_iter().filter(|(_, (version, _))| *version > since).collect();
+                            Bond::Engaged(since)
+                        }
+                        Bond::Never | Bond::Strange => Bond::Engaged(since),
                     }
                 }
             }
@@ -113,7 +123,8 @@ impl Store {
         let Some((place, track)) = self.covering(&key.cluster, &key.kind) else { return };
         let home = self.home(place, &key.cluster);
         let listed = track.feeds.values().all(Feed::is_complete);
-        let reached = listed && track.version_of(home) >= version;
+        // It was there at that very version: only a later state can be one without it.
+        let reached = listed && track.version_of(home) > version;
         let place = place.clone();
         if !self.admit(&place, &key.cluster, &key.kind) {
             return;

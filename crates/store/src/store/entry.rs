@@ -163,7 +163,8 @@ impl Entry {
                 doubted.shown = None;
                 Outcome::Same
             }
-            State::Doubted(doubted) if past || version < doubted.floor => {
+            // At its floor it was there: a state of that very version without it is another past.
+            State::Doubted(doubted) if past || version <= doubted.floor => {
                 doubted.doubt = Doubt::OlderThanKnown;
                 doubted.shown = None;
                 Outcome::Changed(doubted.known.clone())

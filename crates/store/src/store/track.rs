@@ -116,6 +116,10 @@ pub(super) enum Bond {
 pub(super) struct Member {
     pub(super) bond: Bond,
     pub(super) identity: Option<Name>,
+    /// How far each endpoint had been read when the cluster was engaged again, and by which list, where that is
+    /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
+    /// from before its own withdrawal is that of a server that went back in time.
+    pub(super) read_withdrawn: BTreeMap<EndpointId, (Version, u32)>,
     /// What was last told about this cluster.
     pub(super) announced: Standing,
     /// Everything is in doubt: changes are held back until that ends.
@@ -164,6 +168,7 @@ impl Track {
         self.members.entry(cluster.clone()).or_insert_with(|| Member {
             bond: Bond::Never,
             identity: None,
+            read_withdrawn: BTreeMap::new(),
             announced,
             total,
             held: BTreeMap::new(),
@@ -219,19 +224,23 @@ impl Track {
         if self.whole.is_some() {
             return Ok(());
         }
-        let home = match home.map(|endpoint| self.feeds.get(endpoint)) {
+        let home = match home.map(|endpoint| self.feeds.get_key_value(endpoint)) {
             Some(None) => return Err(Doubt::EndpointRemoved),
             Some(Some(feed)) => Some(feed),
             None => None,
         };
-        if let Some(doubt) = home.and_then(|feed| feed.doubt).filter(|doubt| doubt.is_total()) {
+        if let Some(doubt) = home.and_then(|(_, feed)| feed.doubt).filter(|doubt| doubt.is_total()) {
             return Err(doubt);
         }
         let Bond::Engaged(since) = member.bond else { return Err(Doubt::NotEngaged) };
         // One of the endpoints shows the cluster. As long as nobody knows which, all must have come that far.
+        let has_come = |(endpoint, feed): (&EndpointId, &Feed)| {
+            let read_on = |(version, list): &(Version, u32)| feed.version > *version || feed.list != *list;
+            feed.version >= since && member.read_withdrawn.get(endpoint).is_none_or(read_on)
+        };
         let reached = match home {
-            Some(feed) => feed.version >= since,
-            None => self.feeds.values().all(|feed| feed.version >= since),
+            Some(feed) => has_come(feed),
+            None => self.feeds.iter().all(has_come),
         };
         if reached { Ok(()) } else { Err(Doubt::CatchingUp) }
     }

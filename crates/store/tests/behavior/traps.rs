@@ -525,3 +525,18 @@ fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
     assert_ne!(rig.wires[0].follower.turn(), turn, "a tick ends the wait");
     assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }));
 }
+
+#[test]
+fn a_binding_from_before_its_own_withdrawal_proves_nothing_until_the_view_is_read_again() {
+    let mut rig = harbor();
+    let before = rig.servers[0].version;
+    rig.engage("one", None);
+    rig.servers[0].bind("one", false);
+    rig.quiet();
+    // The server is restored from a backup in which the claim stands. The bindings' watch notices first; the
+    // objects' watch has only ended, and what it read last are versions of the lost future, without the object.
+    rig.feed(0, Input::Ended);
+    rig.engage("one", Some(before));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::CatchingUp));
+    assert!(!matches!(rig.seen(&key("one", "ale")), Known::Absent(_)), "{:?}", rig.seen(&key("one", "ale")));
+}
