@@ -42,9 +42,6 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// What it is: `lib`, `bin`, `test`, …
     pub(crate) kind: Vec<String>,
-    /// Whether cargo runs its documentation's examples.
-    #[serde(default)]
-    pub(crate) doctest: bool,
 }
 
 impl Repository {

@@ -125,30 +125,30 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs the examples in one package's documentation, those that contain one of the names, and gives
-    /// back the names of those that ran.
+    /// Runs the examples in all documentation, those that contain one of the names, and gives back the names of
+    /// those that ran. All packages in one go: one by one, each would be built with other features of what they
+    /// share, which takes minutes.
     pub(crate) fn test_documentation(
         &self,
-        package: &Package,
         names: &[String],
         surroundings: &Surroundings,
         part: &mut Part,
     ) -> Result<Vec<String>> {
-        let label = format!("{}::doc", package.name);
-        let log = self.logs.join(format!("{}.log", file_name(&label)));
+        let label = "documentation";
+        let log = self.logs.join("documentation.log");
         let mut command = self.repository.cargo();
-        command.args(["test", "--doc", "--package", &package.name, "--"]).args(names);
+        command.args(["test", "--doc", "--workspace", "--no-fail-fast", "--"]).args(names);
         command.env("CARGO_TERM_COLOR", "never");
         surroundings.describe_to(&mut command);
         let began = Instant::now();
         let ended =
-            Job { what: &label, command, log: &log, output: None, limit: UNIT_LIMIT }.run(&self.progress)?;
+            Job { what: label, command, log: &log, output: None, limit: UNIT_LIMIT }.run(&self.progress)?;
         let output = read_lossy(&log)?;
         let outcome = libtest::judge_doc_tests(&output, ended);
         if outcome.ran() > 0 {
-            self.tell(&label, &outcome, began.elapsed(), &output);
+            self.tell(label, &outcome, began.elapsed(), &output);
         }
-        part.add(&label, &outcome, &log);
+        part.add(label, &outcome, &log);
         Ok(libtest::finished(&output).map(str::to_owned).collect())
     }
 

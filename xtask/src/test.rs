@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::generate;
 use crate::lint;
 use crate::report::{Part, Report};
-use crate::repository::{Package, Repository};
+use crate::repository::Repository;
 use crate::suite::{self, Run, Selection, Surroundings};
 use crate::testbed::{BackgroundBuild, SharedWorld};
 use crate::verdict::{Verdict, refusal};
@@ -92,9 +92,7 @@ fn named(run: &Run<'_>, surroundings: &Surroundings, names: &[String]) -> Result
         let mut seen = Vec::new();
         report.run("documentation tests", &run.progress, || {
             let mut part = Part::default();
-            for package in documented(run.repository) {
-                seen.extend(run.test_documentation(package, &missing, surroundings, &mut part)?);
-            }
+            seen.extend(run.test_documentation(&missing, surroundings, &mut part)?);
             Ok(part)
         })?;
         if let Some(unknown) = missing.iter().find(|name| !seen.iter().any(|test| test.contains(*name))) {
@@ -148,14 +146,8 @@ fn tests(run: &Run<'_>, selected: &[Selection], surroundings: &Surroundings) -> 
 
 fn documentation(run: &Run<'_>, surroundings: &Surroundings) -> Result<Part> {
     let mut part = Part::default();
-    for package in documented(run.repository) {
-        run.test_documentation(package, &[], surroundings, &mut part)?;
-    }
+    run.test_documentation(&[], surroundings, &mut part)?;
     Ok(part)
-}
-
-fn documented(repository: &Repository) -> impl Iterator<Item = &Package> {
-    repository.packages.iter().filter(|package| package.targets.iter().any(|target| target.doctest))
 }
 
 fn generated_files(run: &Run<'_>) -> Result<Part> {

@@ -18,6 +18,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::{Catalog, Found, Lines, Transport};
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Limits;
+use mailboat_object::page::Page;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
     Definition, FeedId, Filter, Follower, Input, Keep, Moment, News, Now, PlaceId, Random, Settings, Store,
@@ -60,6 +61,8 @@ pub struct Followers {
     feeds: BTreeMap<FeedId, Feed>,
     places: BTreeMap<PlaceId, Served>,
     running: FuturesUnordered<Abortable<BoxFuture<'static, Done>>>,
+    /// What ended while the request for the next page went out.
+    held: Option<Done>,
     begun: Instant,
     random: Random,
 }
@@ -70,12 +73,20 @@ struct Feed {
     transport: Arc<dyn Transport>,
     /// The turn that is being carried out, and how to drop it.
     current: Option<(Turn, AbortHandle)>,
+    /// The next page, asked for before the present one was read.
+    ahead: Option<Ahead>,
     /// When a page or probe was last asked for.
     read_at: Instant,
     /// Lists once more when due.
     again: Option<AbortHandle>,
     /// The last answer was that the kind is not served.
     unserved: bool,
+}
+
+/// A request for the page that a token continues with.
+struct Ahead {
+    token: String,
+    fetch: BoxFuture<'static, Event>,
 }
 
 /// What a place serves, as last heard.
@@ -101,6 +112,7 @@ impl Followers {
             feeds: BTreeMap::new(),
             places: BTreeMap::new(),
             running: FuturesUnordered::new(),
+            held: None,
             begun: Instant::now(),
             random: Random::new(seed),
         }
@@ -149,6 +161,7 @@ impl Followers {
             definition,
             transport,
             current: None,
+            ahead: None,
             read_at: self.begun,
             again: None,
             unserved: false,
@@ -195,12 +208,50 @@ impl Followers {
     /// dropped before it is done. Never done while nothing is followed.
     pub async fn step(&mut self, news: &mut Vec<News>) {
         loop {
+            if let Some(done) = self.held.take() {
+                return self.done(done, news);
+            }
             match self.running.next().await {
-                Some(Ok(done)) => return self.done(done, news),
+                Some(Ok(done)) => {
+                    let next_page = self.page_ahead(&done);
+                    self.held = Some(done);
+                    if let Some((id, mut ahead)) = next_page {
+                        // Asked for now, the server prepares it while this one is read.
+                        if let Some(event) = (&mut ahead.fetch).now_or_never() {
+                            ahead.fetch = std::future::ready(event).boxed();
+                        }
+                        if let Some(feed) = self.feeds.get_mut(&id) {
+                            feed.ahead = Some(ahead);
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Some(Err(Aborted)) => {}
                 None => pending().await,
             }
         }
+    }
+
+    /// The request for the page after the one that just came, if there is one.
+    fn page_ahead(&mut self, done: &Done) -> Option<(FeedId, Ahead)> {
+        let Done::Fetched { id, turn, event: Event::Page(body) } = done else { return None };
+        let (now, begun) = (self.now(), self.begun);
+        let feed = self.feeds.get_mut(id)?;
+        if feed.follower.turn() != *turn {
+            return None;
+        }
+        let mailboat_store::Fetch::List { limit, selection, .. } = feed.follower.next(now) else {
+            return None;
+        };
+        let limits = Limits { bytes: body.len(), ..feed.definition.limits };
+        let token = Page::parse(body, limits).ok()?.continue_token?.into_owned();
+        let fetch = mailboat_store::Fetch::List { limit, continue_token: Some(token.clone()), selection };
+        let deadline = feed.follower.deadline().map(|moment| instant(begun, moment));
+        let names = Names::of(&feed.definition);
+        let transport = feed.transport.clone();
+        let fetch =
+            carry_out(transport, id.kind.clone(), names, fetch, deadline, |moment| instant(begun, moment))?;
+        Some((id.clone(), Ahead { token, fetch }))
     }
 
     fn done(&mut self, done: Done, news: &mut Vec<News>) {
@@ -310,8 +361,16 @@ impl Followers {
         let deadline = feed.follower.deadline().map(|moment| instant(begun, moment));
         let names = Names::of(&feed.definition);
         let transport = feed.transport.clone();
-        let fetch =
-            carry_out(transport, id.kind.clone(), names, fetch, deadline, |moment| instant(begun, moment));
+        let fetch = match (feed.ahead.take(), &fetch) {
+            (Some(ahead), mailboat_store::Fetch::List { continue_token: Some(token), .. })
+                if *token == ahead.token =>
+            {
+                Some(ahead.fetch)
+            }
+            _ => {
+                carry_out(transport, id.kind.clone(), names, fetch, deadline, |moment| instant(begun, moment))
+            }
+        };
         let Some(fetch) = fetch else {
             self.unfollow(id);
             return;
