@@ -56,7 +56,10 @@ async fn kcp_takes_every_schema_and_judges_every_example() {
     let consumer = center.workspace("consumer").await.unwrap();
     let client = center.client(ADMIN, &consumer.path).await.unwrap();
     for name in exports.keys() {
-        apply_object(&client, &object(&binding(&provider.path, name))).await.unwrap();
+        // While the binding that claims APIBindings comes into force, kcp refuses others for a moment: it wants a
+        // label on them that it has not put there yet.
+        let binding = object(&binding(&provider.path, name));
+        wait_until(format!("{name} taken"), SOON, || apply_object(&client, &binding)).await.unwrap();
     }
     for name in exports.keys() {
         let bound = wait_until(format!("{name} bound"), BOUND_LIMIT, || bound(&client, name)).await.unwrap();

@@ -120,8 +120,12 @@ fn kind_of(answer: &Answer<'_>, asked: &Asked<'_>, body: &StatusBody) -> FaultKi
 /// 403 has four meanings: access that passes in a moment (kcp authorizes from caches that are a second behind), a namespace on its way
 /// out, access refused (which is also how kcp answers for a workspace that is gone), and admission refusing this one object.
 fn forbidden(body: &StatusBody, retry: FaultKind) -> FaultKind {
-    let passing =
-        ["unable to create APIBinding: no permission to bind to export", "not yet ready to handle request"];
+    let passing = [
+        "unable to create APIBinding: no permission to bind to export",
+        "not yet ready to handle request",
+        // A claim on this object's kind is coming into force, and kcp's admission is ahead of kcp's labelling.
+        "metadata.labels[claimed.internal.apis.kcp.io/",
+    ];
     if passing.iter().any(|words| body.message.contains(words)) {
         return retry;
     }

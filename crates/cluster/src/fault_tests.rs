@@ -251,6 +251,15 @@ fn every_answer_that_servers_gave_is_classified() {
             FaultKind::Invalid,
         ),
         (
+            "an object whose kind is being claimed",
+            status(
+                403,
+                r#""message":"apibindings.apis.kcp.io \"x\" is forbidden: metadata.labels[claimed.internal.apis.kcp.io/6MfA]: Invalid value: \"\": must be \"6719\"","reason":"Forbidden","details":{"name":"x","group":"apis.kcp.io","kind":"apibindings"}"#,
+            ),
+            CONFIG_MAP,
+            RETRY,
+        ),
+        (
             "a kind whose storage is being made",
             status(
                 429,
