@@ -271,11 +271,15 @@ fn engaging(kinds: Vec<KindId>) -> Attend {
                 continue;
             }
             for kind in &kinds {
-                let engagement = match &change.now {
-                    Seen::Present(binding) => engagement(binding, kind),
-                    Seen::Absent(_) | Seen::Unknown(_) => None,
-                };
-                store.engage(&PlaceId::new(VIEW), &change.key.cluster, kind, engagement, out);
+                let (place, cluster) = (PlaceId::new(VIEW), &change.key.cluster);
+                match &change.now {
+                    Seen::Present(binding) => match engagement(binding, kind) {
+                        Some(engagement) => store.engage(&place, cluster, kind, Some(engagement), out),
+                        None => store.withdraw(&place, cluster, kind, binding.version, out),
+                    },
+                    Seen::Absent(absence) => store.withdraw(&place, cluster, kind, absence.version(), out),
+                    Seen::Unknown(_) => store.engage(&place, cluster, kind, None, out),
+                }
             }
         }
     })

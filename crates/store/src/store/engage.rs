@@ -33,12 +33,39 @@ impl Store {
     /// That is why nothing is withdrawn before its source was read afresh.
     ///
     /// For a place that shows its cluster whole this is optional; once withdrawn it counts there, too.
+    ///
+    /// Where it is known at which version an engagement ended, [`Store::withdraw`] says so, and what comes after it
+    /// is believed at once.
     pub fn engage(
         &mut self,
         place: &PlaceId,
         cluster: &ClusterId,
         kind: &KindId,
         engagement: Option<Engagement>,
+        out: &mut Vec<News>,
+    ) {
+        self.bind(place, cluster, kind, engagement, Version(u64::MAX), out);
+    }
+
+    /// Says that a cluster is no longer bound to a view for a kind, as its APIBinding showed at this version.
+    pub fn withdraw(
+        &mut self,
+        place: &PlaceId,
+        cluster: &ClusterId,
+        kind: &KindId,
+        at: Version,
+        out: &mut Vec<News>,
+    ) {
+        self.bind(place, cluster, kind, None, at, out);
+    }
+
+    fn bind(
+        &mut self,
+        place: &PlaceId,
+        cluster: &ClusterId,
+        kind: &KindId,
+        engagement: Option<Engagement>,
+        withdrawn_at: Version,
         out: &mut Vec<News>,
     ) {
         if let Some(endpoint) = engagement.as_ref().and_then(|engagement| engagement.endpoint.as_ref()) {
@@ -54,7 +81,10 @@ impl Store {
         let member = track.member(cluster);
         member.bond = match engagement {
             None if member.bond == Bond::Never && !whole => Bond::Never,
-            None => Bond::Withdrawn,
+            None => {
+                member.withdrawn_at = withdrawn_at;
+                Bond::Withdrawn
+            }
             Some(Engagement { identity, since, .. }) => {
                 if member.identity.is_some() && identity.is_some() && member.identity != identity {
                     Bond::Strange
@@ -64,8 +94,10 @@ impl Store {
                         // Engaged all along; below what was told before only if the server went back.
                         Bond::Engaged(before) => Bond::Engaged(before.min(since)),
                         Bond::Withdrawn => {
-                            member.read_withdrawn =
-                                read.into_iter().filter(|(_, (version, _))| *version > since).collect();
+                            let went_back = since <= member.withdrawn_at;
+                            let beyond =
+                                read.into_iter().filter(|(_, (version, _))| went_back && *version > since);
+                            member.read_withdrawn = beyond.collect();
                             Bond::Engaged(since)
                         }
                         Bond::Never | Bond::Strange => Bond::Engaged(since),

@@ -120,6 +120,8 @@ pub(super) struct Member {
     /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
     /// from before its own withdrawal is that of a server that went back in time.
     pub(super) read_withdrawn: BTreeMap<EndpointId, (Version, u32)>,
+    /// The version at which it was last withdrawn; the highest there is, if nobody said.
+    pub(super) withdrawn_at: Version,
     /// What was last told about this cluster.
     pub(super) announced: Standing,
     /// Everything is in doubt: changes are held back until that ends.
@@ -169,6 +171,7 @@ impl Track {
             bond: Bond::Never,
             identity: None,
             read_withdrawn: BTreeMap::new(),
+            withdrawn_at: Version(0),
             announced,
             total,
             held: BTreeMap::new(),

@@ -223,7 +223,11 @@ impl Trial {
         // A backup may hold other bindings than the present: whoever reads them says so.
         for cluster in bound.into_keys() {
             let bound = self.rig.servers[server].bound[&cluster];
-            self.rig.engage(&cluster, bound.then_some(version));
+            if bound {
+                self.rig.engage(&cluster, Some(version));
+            } else {
+                self.rig.withdraw(&cluster, version);
+            }
         }
     }
 
@@ -236,12 +240,11 @@ impl Trial {
         }
         let bound = !self.rig.servers[server].bound[cluster];
         self.untold.remove(cluster);
-        if !bound {
-            self.rig.engage(cluster, None);
-        }
         let since = self.rig.servers[server].bind(cluster, bound);
         if bound {
             self.untold.insert(cluster.to_owned(), since);
+        } else {
+            self.rig.withdraw(cluster, since);
         }
     }
 

@@ -242,6 +242,12 @@ impl Rig {
         self.engage_as(cluster, engagement);
     }
 
+    pub fn withdraw(&mut self, cluster: &str, at: u64) {
+        let mut out = Vec::new();
+        self.store.withdraw(&place(), &ClusterId::new(cluster), &configmaps(), Version(at), &mut out);
+        self.hear(out);
+    }
+
     pub fn engage_as(&mut self, cluster: &str, engagement: Option<Engagement>) {
         let mut out = Vec::new();
         self.store.engage(&place(), &ClusterId::new(cluster), &configmaps(), engagement, &mut out);

@@ -530,8 +530,8 @@ fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
 fn a_binding_from_before_its_own_withdrawal_proves_nothing_until_the_view_is_read_again() {
     let mut rig = harbor();
     let before = rig.servers[0].version;
-    rig.engage("one", None);
-    rig.servers[0].bind("one", false);
+    let withdrawn = rig.servers[0].bind("one", false);
+    rig.withdraw("one", withdrawn);
     rig.quiet();
     // The server is restored from a backup in which the claim stands. The bindings' watch notices first; the
     // objects' watch has only ended, and what it read last are versions of the lost future, without the object.
@@ -539,4 +539,17 @@ fn a_binding_from_before_its_own_withdrawal_proves_nothing_until_the_view_is_rea
     rig.engage("one", Some(before));
     assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::CatchingUp));
     assert!(!matches!(rig.seen(&key("one", "ale")), Known::Absent(_)), "{:?}", rig.seen(&key("one", "ale")));
+}
+
+#[test]
+fn what_a_mark_remembers_is_missed_at_that_very_version_by_a_server_that_went_back() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    let version = rig.servers[0].version;
+    let mut out = Vec::new();
+    rig.store.remember(&key("one", "cider"), Version(version), &mut out);
+    rig.hear(out);
+    // It was there at this version, so a state of this version without it is another past.
+    assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown));
 }
