@@ -73,7 +73,7 @@ fn run(task: &Task) -> Result<Verdict> {
         Task::Testbed(arguments) => testbed::run(arguments),
         Task::E2e(arguments) => e2e::run(arguments, &repository),
         Task::Bench(arguments) => bench::run(arguments, &repository),
-        Task::Sim(arguments) => sim::run(arguments),
+        Task::Sim(arguments) => Ok(sim::run(arguments)),
         Task::Generate(arguments) => generate::run(arguments, &repository),
         Task::Lint(arguments) => lint::run(arguments, &repository),
         Task::Tour(arguments) => tour::run(arguments),

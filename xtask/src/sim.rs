@@ -1,18 +1,26 @@
-//! `cargo xtask sim`: the simulated world. The crate it would run is not here yet.
+//! `cargo xtask sim`: the simulated world, one script of edits and faults for each seed.
 
-use anyhow::Result;
+use std::time::Instant;
 
-use crate::verdict::{Verdict, refusal};
+use mailboat_sim::Options;
+
+use crate::verdict::Verdict;
 
 /// Shown at the end of the help.
 const EXAMPLES: &str = "\
-Example:
-  cargo xtask sim --seeds 1000";
+Examples:
+  cargo xtask sim --seeds 1000
+  cargo xtask sim --seed 81";
 
-/// Run the simulated world with its faults (not here yet).
+/// So many seeds are played unless another number is asked for.
+const SEEDS: u64 = 200;
+/// After so many failing seeds the rest is not played.
+const FAILURES_AT_MOST: usize = 5;
+
+/// Run the simulated world with its faults.
 ///
-/// Will run the engine in a simulated world, one script of edits and faults for each seed, and print the seed of
-/// every failure. The simulator does not exist yet: the command says so and exits with 2.
+/// Runs the engine in a simulated world, one script of edits and faults for each seed, and prints every failing
+/// seed with its script, shrunk. `--seed` replays one.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -24,9 +32,27 @@ pub(crate) struct Arguments {
     seed: Option<u64>,
 }
 
-/// Says that there is no simulator.
-pub(crate) fn run(_: &Arguments) -> Result<Verdict> {
-    Err(refusal(
-        "the simulator does not exist yet, so there is nothing to run; `cargo xtask test` runs what there is",
-    ))
+/// Plays the seeds.
+pub(crate) fn run(arguments: &Arguments) -> Verdict {
+    let seeds = match arguments.seed {
+        Some(seed) => seed..seed.saturating_add(1),
+        None => 0..arguments.seeds.unwrap_or(SEEDS),
+    };
+    let began = Instant::now();
+    let (mut passed, mut failed) = (0_u32, 0_usize);
+    for seed in seeds {
+        match mailboat_sim::run(seed, &Options::default()) {
+            Ok(_) => passed += 1,
+            Err(failure) => {
+                failed += 1;
+                println!("{failure}");
+            }
+        }
+        if failed >= FAILURES_AT_MOST {
+            break;
+        }
+    }
+    let rate = f64::from(passed) / began.elapsed().as_secs_f64();
+    println!("{passed} seeds passed, {failed} failed, {rate:.0} seeds/s");
+    Verdict::of_failures(failed)
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Abilities, Call};
 use mailboat_store::interest::PlaceId;
@@ -334,6 +334,12 @@ impl Engine {
         self.slots.len()
     }
 
+    /// What a copy of ours remembers of its source: its key, and the version that it was made from. To be told to
+    /// the store: a source that shows an older one was restored from a backup.
+    pub fn remembered_by(&self, target: &Object) -> Option<(Key, Version)> {
+        self.mark_on(target).map(|mark| (mark.origin.key, mark.origin.version))
+    }
+
     /// The mark of ours that an object bears.
     pub(crate) fn mark_on(&self, target: &Object) -> Option<Mark> {
         self.marks.iter().find_map(|marks| match marks.read(target) {
@@ -342,7 +348,7 @@ impl Engine {
         })
     }
 
-    fn routes_of(&self, source: &Key) -> Vec<RouteIndex> {
+    pub(crate) fn routes_of(&self, source: &Key) -> Vec<RouteIndex> {
         let here = self.by_kind.get(&(Some(source.cluster.clone()), source.kind.clone()));
         let anywhere = self.by_kind.get(&(None, source.kind.clone()));
         here.into_iter().chain(anywhere).flatten().copied().collect()
@@ -387,10 +393,15 @@ pub(crate) fn urgency(key: &Key, live: bool) -> Urgency {
 /// The sources of a kind that are known to be there: in one cluster, or in all that a place shows.
 fn keys(store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<Key> {
     match cluster {
-        Some(cluster) => match store.range(cluster, kind, None) {
-            Ok(range) => range.map(|object| object.key.clone()).collect(),
-            Err(_) => Vec::new(),
-        },
+        Some(cluster) => {
+            if let Ok(range) = store.range(cluster, kind, None) {
+                return range.map(|object| object.key.clone()).collect();
+            }
+            // A list that is not complete shows something already: what is present must be evaluated, or it
+            // would be taken for something that no route selects.
+            let shown = store.across(place, kind).filter(|object| object.key.cluster == *cluster);
+            shown.map(|object| object.key.clone()).collect()
+        }
         None => store.across(place, kind).map(|object| object.key.clone()).collect(),
     }
 }

@@ -13,7 +13,7 @@ use mailboat_engine::engine::{Engine, Next, Ticket};
 use mailboat_engine::warrant::Look;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
-use mailboat_store::{Moment, News, Store};
+use mailboat_store::{Change, Moment, News, Seen};
 use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
@@ -68,16 +68,24 @@ impl Carrier {
                 Some((ticket, done)) = self.under_way.next(), if !self.under_way.is_empty() => {
                     self.tell(ticket, done, followers);
                 }
-                () = followers.step(&mut news) => self.learn(&mut news, followers.store()),
+                () = followers.step(&mut news) => self.learn(&mut news, followers),
                 () = sleep_until(alarm), if alarm.is_some() => {}
             }
         }
     }
 
-    /// Tells the engine news from elsewhere: of places that were opened, of bindings, of confirmations.
-    pub fn learn(&mut self, news: &mut Vec<News>, store: &Store) {
-        for piece in news.drain(..) {
-            self.engine.observe(store, &piece);
+    /// Tells the engine news: of what was fetched, of places that were opened, of bindings, of confirmations. What
+    /// our copies remember of their sources is told to the store, which makes news in turn.
+    pub fn learn(&mut self, news: &mut Vec<News>, followers: &mut Followers) {
+        while !news.is_empty() {
+            for piece in std::mem::take(news) {
+                self.engine.observe(followers.store(), &piece);
+                if let News::Object(Change { now: Seen::Present(target), .. }) = &piece
+                    && let Some((source, version)) = self.engine.remembered_by(target)
+                {
+                    followers.store_mut().remember(&source, version, news);
+                }
+            }
         }
     }
 

@@ -83,7 +83,7 @@ impl Boat {
             };
             self.followers.follow(follows, Arc::clone(&way), &mut news)?;
         }
-        self.carrier.learn(&mut news, self.followers.store());
+        self.carrier.learn(&mut news, &mut self.followers);
         self.carrier.reach(&cluster, Arc::clone(&way));
         self.ways.push((cluster.clone(), way));
         Ok(cluster)

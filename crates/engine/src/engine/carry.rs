@@ -150,7 +150,9 @@ impl Engine {
             } else {
                 state.record.uid = None;
             }
-            if sight.likeness == Likeness::Same {
+            // Only what was compared with a want is as that want left it: a copy that another hand rewrites while
+            // its source is in doubt must not be taken for our own last word.
+            if sight.likeness == Likeness::Same && matches!(sight.wanted, WantedHere::By(_)) {
                 state.record.result = Some(target.content);
                 if !target.hands.ours.is_none() {
                     state.record.ours = Some(target.hands.ours);

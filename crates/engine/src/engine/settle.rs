@@ -88,6 +88,14 @@ impl Engine {
                 Seen::Present(source) if went_back(source, mark) => {
                     return Err(hold("its source shows an older version than was delivered"));
                 }
+                Seen::Present(_)
+                    if self
+                        .routes_of(source)
+                        .iter()
+                        .any(|route| self.fans.find(*route, source).is_none()) =>
+                {
+                    return Err(hold("its source was not evaluated yet"));
+                }
                 Seen::Present(_) => {}
             }
         }

@@ -597,3 +597,21 @@ fn a_copy_of_ours_that_a_view_hides_is_never_let_go() {
     assert_eq!(world.object(&copy).unwrap()["data"], standing["data"], "our own copy was emptied");
     assert!(!world.object(&copy).unwrap()["metadata"]["annotations"].is_null(), "our own copy lost its mark");
 }
+
+#[test]
+fn what_another_hand_rewrites_while_the_source_is_in_doubt_is_put_right_afterwards() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.unserve("workload", "configmaps");
+    let mut theirs = world.object(&copy).unwrap().clone();
+    theirs["data"]["a"] = json!("theirs");
+    world.put(&copy, theirs);
+    world.run();
+    world.find_again("workload", "configmaps");
+    world.run();
+    assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1", "{:?}", world.engine.verdict(&copy));
+}

@@ -123,6 +123,12 @@ impl World {
         self.feed(cluster, kind, Input::Fault(&fault));
     }
 
+    /// A kind is not served any more: all that is known of it is in doubt.
+    pub(crate) fn unserve(&mut self, cluster: &str, kind: &str) {
+        let fault = Fault::new(FaultKind::Unserved, "404 page not found");
+        self.feed(cluster, kind, Input::Fault(&fault));
+    }
+
     /// The link is back: the follower probes, and resumes or lists.
     pub(crate) fn find_again(&mut self, cluster: &str, kind: &str) {
         let id = key(cluster, kind, "", "");

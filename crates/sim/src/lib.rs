@@ -1,0 +1,132 @@
+//! The simulated world: real engine, followers and store, among simulated servers, users and faults.
+//!
+//! A seed gives a [`Script`](script::Script) of edits and faults. [`run`] plays it in one loop over a heap of
+//! (time, number), in one thread: requests, answers, pages and watch lines travel with drawn latencies, and may
+//! be lost, delayed, refused or cut; the process may end in the midst of calls and start again with nothing but
+//! what stands on the servers. After every call that changes a server an oracle asks whether it was right, and
+//! once all faults are over everything must converge and come to rest. A failing script is shrunk by leaving
+//! lines out, and printed; its seed replays it exactly.
+//!
+//! **Never:** ship; a thread, a clock, an unseeded random number; a decision that belongs to the engine.
+//!
+//! Reading order: [`script`] (what happens), `truth` (what is true, and when a deletion is right), `servers`
+//! (users and servers), `roles` and `process` (what is under test), `world` (the loop, the network and the oracle).
+
+pub mod script;
+
+mod oracle;
+mod process;
+mod roles;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod truth;
+mod world;
+
+use crate::script::{Line, Script};
+
+/// How a run is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many steps a script has, besides those that belong to them (a partition heals, a backup is restored).
+    pub steps: usize,
+    /// What is broken on purpose.
+    pub mutations: Mutations,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { steps: 40, mutations: Mutations::default() }
+    }
+}
+
+/// What can be broken on purpose, to see that the simulation notices. Nothing of this exists outside of it.
+#[derive(Clone, Copy, Default, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, and all are off but one")]
+pub struct Mutations {
+    /// A fresh look finds everything in order, whatever there is.
+    pub look_always_fine: bool,
+    /// A configuration that cannot be read is taken for an empty one.
+    pub doubt_taken_for_empty: bool,
+    /// The configuration counts as known before its first list is complete.
+    pub configuration_known_early: bool,
+    /// Deletes are sent without preconditions.
+    pub deletes_without_preconditions: bool,
+    /// What marks say about their sources is not remembered.
+    pub marks_not_remembered: bool,
+}
+
+/// What a run came to.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// A digest of all that happened: the same for the same seed.
+    pub digest: u64,
+    /// How many events the loop took.
+    pub events: u64,
+    /// How many calls changed a server.
+    pub writes: u64,
+    /// How many of them were deletions.
+    pub deletions: u64,
+    /// How many times the process was started.
+    pub starts: u64,
+    /// How often a process ended between a first delivery that met a foreign object and its letting go. Until
+    /// somebody looks, such an object bears our mark; what is done to it then is not counted as a failure.
+    pub cut_short: u64,
+    /// How many copies were deleted whose source a restored backup had lost, where nothing could tell this.
+    pub unknowable: u64,
+}
+
+/// What went wrong, and how to see it again.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("seed {seed}, at line {step}: {message}\n{}", show(.script))]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// How many lines had been played.
+    pub step: usize,
+    /// What was seen.
+    pub message: String,
+    /// The script, shrunk as far as a bounded number of tries allowed.
+    pub script: Vec<Line>,
+}
+
+/// Shrinking plays at most so many scripts.
+const SHRINK_TRIES: usize = 150;
+
+/// Plays the script of a seed.
+pub fn run(seed: u64, options: &Options) -> Result<Report, Failure> {
+    let script = Script::draw(seed, options.steps);
+    match world::play(seed, &script, options) {
+        Ok(report) => Ok(report),
+        Err(failure) => Err(shrink(seed, script, failure, options)),
+    }
+}
+
+/// Leaves out lines, many at a time and then fewer, as long as something still goes wrong.
+fn shrink(seed: u64, mut script: Script, mut failure: Failure, options: &Options) -> Failure {
+    let mut size = script.lines.len() / 2;
+    let mut tries = 0;
+    while size > 0 {
+        let mut from = 0;
+        while from < script.lines.len() && tries < SHRINK_TRIES {
+            let mut shorter = script.clone();
+            let end = (from + size).min(shorter.lines.len());
+            shorter.lines.drain(from..end);
+            tries += 1;
+            match world::play(seed, &shorter, options) {
+                Err(smaller) => {
+                    script = shorter;
+                    failure = smaller;
+                }
+                Ok(_) => from += size,
+            }
+        }
+        size /= 2;
+    }
+    failure
+}
+
+fn show(script: &[Line]) -> String {
+    let lines: Vec<String> = script.iter().map(|(at, step)| format!("  {at:>8} ms  {step}")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,259 @@
+//! The oracle: whether what was done was right, and whether everything is as it should be at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mailboat_machinery::Stored;
+use mailboat_object::key::Key;
+use mailboat_object::wire::{Call, Verb};
+
+use crate::Report;
+use crate::process::Process;
+use crate::roles::{MAILBOX_PREFIX, MANAGER, boats, edge, key};
+use crate::script::Workspace;
+use crate::servers::{
+    Done, Servers, cluster_of, is_marked, origin_of, standing, version_of_origin, workspace_of,
+};
+use crate::truth::Ending;
+
+/// What is noted along the way.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    /// For each source, whether the last fresh look met one that a user had deleted, and nothing else was amiss.
+    looks: BTreeMap<Key, bool>,
+    /// Foreign objects that a first delivery met and that were not let go yet.
+    met: BTreeSet<Key>,
+    /// Those of them of which the process did not learn that it met them.
+    unaware: BTreeSet<Key>,
+    last_call: String,
+    starts_since_restore: Option<u64>,
+}
+
+impl Oracle {
+    /// A fresh look was answered.
+    pub(crate) fn looked(&mut self, servers: &Servers, source: &Key) {
+        let workspace = workspace_of(&source.cluster);
+        let found = servers.look(source);
+        let fine = found
+            .is_ok_and(|look| look.object_missing && look.workspace_lives && look.kind_served_as_before)
+            && servers.truth.ending(workspace, &source.name) == Some(Ending::ByUser);
+        self.looks.insert(source.clone(), fine);
+    }
+
+    /// A call changed a server. Was it right?
+    pub(crate) fn carried_out(
+        &mut self,
+        servers: &Servers,
+        call: &Call,
+        done: &Done,
+        built_on: usize,
+        report: &mut Report,
+    ) -> Result<(), String> {
+        self.last_call = format!("{:?} of {}", call.verb, call.key);
+        if Servers::of(&call.key.cluster) == 0 {
+            return match &call.verb {
+                Verb::Merge { .. } if call.part == mailboat_object::wire::Part::Status => Ok(()),
+                other => Err(format!("a source was written: {other:?} of {}", call.key)),
+            };
+        }
+        let Some(before) = &done.before else { return Ok(()) };
+        let foreign = servers.truth.foreign.get(&call.key).is_some_and(|(uid, _)| *uid == before.uid);
+        if foreign {
+            return self.foreign_written(servers, call, before);
+        }
+        if let Verb::Delete { uid, .. } = &call.verb {
+            report.deletions += 1;
+            if *uid != before.uid {
+                return Err(format!("{} was deleted, but is not the object that was seen", call.key));
+            }
+            return self.deleted(servers, call, before, built_on, report);
+        }
+        Ok(())
+    }
+
+    /// An object that users made at an edge is met by a first delivery, which is let go at once, and by nothing
+    /// else.
+    fn foreign_written(&mut self, servers: &Servers, call: &Call, before: &Stored) -> Result<(), String> {
+        if self.unaware.contains(&call.key) {
+            return Ok(());
+        }
+        match &call.verb {
+            Verb::Apply { force: false, .. } if self.met.remove(&call.key) => {
+                foreign_untouched(servers, &call.key)
+            }
+            Verb::Apply { force: false, .. } => {
+                self.met.insert(call.key.clone());
+                Ok(())
+            }
+            other => Err(format!("{} is foreign (uid {}) and was written: {other:?}", call.key, before.uid)),
+        }
+    }
+
+    fn deleted(
+        &self,
+        servers: &Servers,
+        call: &Call,
+        before: &Stored,
+        built_on: usize,
+        report: &mut Report,
+    ) -> Result<(), String> {
+        if !is_marked(before) {
+            return Err(format!("{} was deleted without our mark", call.key));
+        }
+        let Some((workspace, name)) = origin_of(before) else {
+            return Err(format!("{} was deleted with a mark that nobody can read", call.key));
+        };
+        let source = key(cluster_of(workspace), boats(), &name);
+        if self.looks.get(&source) == Some(&true) {
+            return Ok(());
+        }
+        let edge = u8::try_from(Servers::of(&call.key.cluster) - 1).unwrap_or(u8::MAX);
+        // Whoever has read nothing knows of no configuration that does not select it.
+        if workspace == Workspace::Workload
+            && built_on > 0
+            && servers.truth.deselected_since(built_on, workspace, &name, edge)
+        {
+            return Ok(());
+        }
+        if self.is_unknowable(servers, workspace, &name, before) {
+            report.unknowable += 1;
+            return Ok(());
+        }
+        let truth = servers.truth.sources.get(&(workspace, name));
+        let look = self.looks.get(&source);
+        Err(format!(
+            "{} was deleted wrongly: it is selected, and its source {source} is {truth:?}; the last look: {look:?}",
+            call.key
+        ))
+    }
+
+    /// What a restored backup lost, asked by a process that started after the restoring, at a version that lies
+    /// beyond what the copy remembers: nothing that is left anywhere tells this from a deletion. Whoever restores
+    /// a backup of etcd can see to it that versions jump ahead instead of going back.
+    fn is_unknowable(&self, servers: &Servers, workspace: Workspace, name: &str, copy: &Stored) -> bool {
+        let version = servers.machines.first().map(|center| center.version().0);
+        let remembered = version_of_origin(copy);
+        servers.truth.restored_from.is_some()
+            && self.starts_since_restore.is_some_and(|starts| starts > 0)
+            && servers.truth.ending(workspace, name) == Some(Ending::Lost)
+            && version > remembered
+    }
+
+    /// The center was restored from a backup; what the first of several lost may be asked for after the second.
+    pub(crate) fn restored(&mut self) {
+        self.starts_since_restore.get_or_insert(0);
+    }
+
+    /// The reply to a call will not reach its process. How many foreign objects it now does not know of.
+    pub(crate) fn reply_lost(&mut self, slot: &Key) -> u64 {
+        let met = self.met.remove(slot);
+        u64::from(met && self.unaware.insert(slot.clone()))
+    }
+
+    /// The process ended. How many foreign objects were not let go.
+    pub(crate) fn process_ended(&mut self) -> u64 {
+        let met = std::mem::take(&mut self.met);
+        let count = met.len() as u64;
+        self.unaware.extend(met);
+        self.looks.clear();
+        self.starts_since_restore = self.starts_since_restore.map(|starts| starts + 1);
+        count
+    }
+
+    /// The last call that changed anything, for people.
+    pub(crate) fn last_call(&self) -> &str {
+        &self.last_call
+    }
+
+    /// All faults are over and there was time enough: is everything where it belongs?
+    pub(crate) fn converged(&self, servers: &Servers, process: &Process, edges: u8) -> Result<(), String> {
+        for number in 0..edges {
+            let Some(machine) = servers.machines.get(usize::from(number) + 1) else { continue };
+            let standing = standing(machine, &edge(number));
+            for (name, object) in &standing {
+                let slot = key(edge(number), boats(), name);
+                if self.unaware.contains(&slot) {
+                    continue;
+                }
+                if servers.truth.foreign.contains_key(&slot) {
+                    foreign_untouched(servers, &slot)?;
+                } else {
+                    copy_is_right(servers, process, number, &slot, object)?;
+                }
+            }
+            for ((workspace, source), state) in &servers.truth.sources {
+                let prefix = if *workspace == Workspace::Mailbox { MAILBOX_PREFIX } else { "" };
+                let name = format!("{prefix}{source}");
+                let wanted = state.ended.is_none()
+                    && servers.truth.selects(*workspace, source, number)
+                    && !servers.truth.workspace(*workspace).dying;
+                let slot = key(edge(number), boats(), &name);
+                if wanted && !standing.contains_key(&name) && !in_the_past(servers) {
+                    return Err(format!("{slot} is missing: {}", process.explain(&slot)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A copy has its source's content, or a reason why it is still there.
+fn copy_is_right(
+    servers: &Servers,
+    process: &Process,
+    edge: u8,
+    slot: &Key,
+    copy: &Stored,
+) -> Result<(), String> {
+    let Some((workspace, name)) = origin_of(copy).filter(|_| is_marked(copy)) else {
+        return Err(format!("{slot} is ours and bears no mark any more: {}", process.explain(slot)));
+    };
+    let explained = || {
+        let source = key(cluster_of(workspace), boats(), &name);
+        format!("{}; its source is believed to be {}", process.explain(slot), process.believes(&source))
+    };
+    let source = servers.get(&key(cluster_of(workspace), boats(), &name));
+    let state = servers.truth.workspace(workspace);
+    let selected = servers.truth.selects(workspace, &name, edge);
+    if let Some(source) = source.filter(|_| selected) {
+        if in_the_past(servers) && process.says_why(slot) {
+            return Ok(());
+        }
+        if source.body()["spec"] != copy.body()["spec"] {
+            let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
+            return Err(format!("{slot} is {is} instead of {wanted}: {}", explained()));
+        }
+        let reports = workspace == Workspace::Mailbox && !copy.body()["status"].is_null();
+        if reports && source.body()["status"] != copy.body()["status"] {
+            return Err(format!("the status of {slot} did not come back: {}", explained()));
+        }
+        return Ok(());
+    }
+    let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
+    let doubtful = lost || state.dying || state.identity > 0;
+    let held = explained().starts_with("Held");
+    // Configuration or sources that a restored backup lost go on as they were known.
+    if held || in_the_past(servers) || (doubtful && process.says_why(slot)) {
+        return Ok(());
+    }
+    Err(format!("{slot} is still there, though nobody wants it: {}", explained()))
+}
+
+/// Whether the center was restored from a backup: what was known beyond it stays in doubt until somebody confirms
+/// it, and nobody does here.
+fn in_the_past(servers: &Servers) -> bool {
+    servers.truth.restored_from.is_some()
+}
+
+/// A foreign object is as its user left it, and nothing in it is ours.
+fn foreign_untouched(servers: &Servers, slot: &Key) -> Result<(), String> {
+    let Some((uid, value)) = servers.truth.foreign.get(slot) else { return Ok(()) };
+    let Some(object) = servers.get(slot) else { return Err(format!("{slot} is foreign and is gone")) };
+    let whole = object.to_value();
+    let ours = whole["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|entries| entries.iter().any(|entry| entry["manager"] == MANAGER));
+    if object.uid == *uid && object.body()["spec"]["v"] == *value && !is_marked(&object) && !ours {
+        return Ok(());
+    }
+    Err(format!("{slot} is foreign and was changed: {}", object.body()))
+}

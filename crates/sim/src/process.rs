@@ -1,0 +1,337 @@
+//! The process under test: the real store, followers and engine, and what a role does around them. It knows
+//! nothing but what it is told; when it ends, all of it is gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_engine::engine::{Engine, Next, Options as EngineOptions, Ticket};
+use mailboat_engine::mark::{Marked, Marks, OwnerId};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteId};
+use mailboat_engine::warrant::Look;
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::{Keep, Limits};
+use mailboat_object::wire::{Abilities, Call, Fault, Reply};
+use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
+use mailboat_store::seen::{News, Seen};
+use mailboat_store::store::{Nature, Store};
+use mailboat_store::time::{Moment, Now};
+use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
+
+use crate::Mutations;
+use crate::roles::{
+    MANAGER, OWNER, boats, edge, edge_syncer, mailbox, marks, placements, translator, workload,
+};
+
+/// A look at the configuration that failed is tried again after so many milliseconds.
+const LOOK_AGAIN_AFTER: u64 = 10_000;
+
+/// What the process asks of the world.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    /// A page, a probe or a watch for a follower.
+    Fetch(usize, Turn, Fetch),
+    /// A call of the engine, and the oldest state of the center that it is built on.
+    Call(Ticket, Call, usize),
+    /// A fresh look at a source.
+    Look(Ticket, Key),
+    /// A fresh look at the configuration's side, at this revision of it.
+    LookAtConfiguration(u64),
+}
+
+/// The process.
+pub(crate) struct Process {
+    store: Store,
+    engine: Engine,
+    pub(crate) followers: Vec<FollowerState>,
+    routes: BTreeMap<Name, Digest>,
+    configuration: Configuration,
+    mutations: Mutations,
+}
+
+/// A follower, what was asked for it last, and which state of the center it has read.
+pub(crate) struct FollowerState {
+    pub(crate) follower: Follower,
+    pub(crate) cluster: ClusterId,
+    pub(crate) kind: KindId,
+    asked: Option<Turn>,
+    pub(crate) lists: u32,
+    pub(crate) read: usize,
+}
+
+#[derive(Default)]
+struct Configuration {
+    /// Counts what was learned of it.
+    revision: u64,
+    /// The revision that a look is under way for.
+    looking: Option<u64>,
+    /// When to look again, if a look failed.
+    look_at: Option<u64>,
+    known: bool,
+}
+
+impl Process {
+    pub(crate) fn start(now: u64, edges: u8, seed: u64, mutations: Mutations) -> Self {
+        let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
+        let owner = OwnerId(Name::new(OWNER));
+        let mut process = Self {
+            store: Store::new(),
+            engine: Engine::new(owner, Name::new(MANAGER), marks, EngineOptions::default()),
+            followers: Vec::new(),
+            routes: BTreeMap::new(),
+            configuration: Configuration::default(),
+            mutations,
+        };
+        let mut news = Vec::new();
+        process.follow(&workload(), &[placements(), boats()], seed, &mut news);
+        process.follow(&mailbox(), &[boats()], seed, &mut news);
+        for number in 0..edges {
+            process.follow(&edge(number), &[boats()], seed, &mut news);
+            let id = DestinationId(u32::from(number));
+            process.engine.destination(Destination { id, cluster: edge(number) });
+        }
+        let syncer = edge_syncer();
+        process.engine.configure(&process.store, &syncer.id().clone(), Some(Arc::new(syncer)));
+        if mutations.configuration_known_early {
+            process.engine.configuration_known(Some(1));
+        }
+        process.tell(now, news);
+        process
+    }
+
+    fn follow(&mut self, cluster: &ClusterId, kinds: &[KindId], seed: u64, news: &mut Vec<News>) {
+        let place = PlaceId(cluster.0.clone());
+        let endpoint = EndpointId::new("one");
+        self.store.open(&place, Nature::Whole(cluster.clone()), [endpoint.clone()], news);
+        self.engine.cluster(cluster.clone(), Abilities { apply: true, whole: true });
+        for kind in kinds {
+            let feed = FeedId { place: place.clone(), endpoint: endpoint.clone(), kind: kind.clone() };
+            let definition = Definition {
+                api_version: Name::new(&format!("{}/v1", kind.group())),
+                kind_name: Name::new(if *kind == boats() { "Boat" } else { "Placement" }),
+                manager: Name::new(MANAGER),
+                filter: Filter::All,
+                keep: Keep::Whole,
+                limits: Limits::default(),
+            };
+            // Small pages, so that lists have several.
+            let settings = Settings { page_limit: 3, ..Settings::default() };
+            let seed = seed ^ self.followers.len() as u64;
+            if let Ok(follower) = Follower::new(feed, definition, settings, seed, &mut self.store, news) {
+                self.followers.push(FollowerState {
+                    follower,
+                    cluster: cluster.clone(),
+                    kind: kind.clone(),
+                    asked: None,
+                    lists: 0,
+                    read: 0,
+                });
+            }
+        }
+    }
+
+    /// What a fetch brought, and the number of the center's state that it shows.
+    pub(crate) fn feed(
+        &mut self,
+        now: u64,
+        index: usize,
+        turn: Turn,
+        input: Input<'_>,
+        state: Option<usize>,
+    ) {
+        let Some(one) = self.followers.get_mut(index) else { return };
+        if turn != one.follower.turn() {
+            return;
+        }
+        let mut news = Vec::new();
+        one.follower.feed(clock(now), turn, input, &mut self.store, &mut news);
+        one.read = state.unwrap_or(one.read);
+        self.tell(now, news);
+    }
+
+    pub(crate) fn done(&mut self, now: u64, ticket: Ticket, reply: Result<Reply, Fault>) -> Option<Request> {
+        match self.engine.done(now, &self.store, ticket, reply) {
+            Some(Next::Call(ticket, call)) => Some(Request::Call(ticket, call, self.built_on())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
+        self.engine.looked(now, ticket, found);
+    }
+
+    /// What the look at the configuration's side found. The lists that were complete when it was asked for are
+    /// believed only now: a workspace that is being deleted shows complete and empty lists.
+    pub(crate) fn looked_at_configuration(&mut self, now: u64, revision: u64, found: Result<Look, Fault>) {
+        self.configuration.looking = None;
+        let lives = found.is_ok_and(|look| look.workspace_lives && look.kind_served_as_before);
+        if revision != self.configuration.revision {
+            self.configuration.look_at = Some(now);
+        } else if lives {
+            self.take_configuration(revision);
+        } else {
+            self.configuration.look_at = Some(now + LOOK_AGAIN_AFTER);
+        }
+    }
+
+    /// All that there is to ask now, and when to ask again.
+    pub(crate) fn next(&mut self, now: u64) -> (Vec<Request>, Option<u64>) {
+        let mut requests = Vec::new();
+        let mut wake: Option<u64> = None;
+        let mut at = |time: u64| wake = Some(wake.map_or(time, |wake| wake.min(time)));
+        for index in 0..self.followers.len() {
+            self.tick(now, index);
+            let Some(one) = self.followers.get_mut(index) else { continue };
+            let fetch = one.follower.next(clock(now));
+            let turn = one.follower.turn();
+            if let Some(Moment(deadline)) = one.follower.deadline() {
+                at(deadline);
+            }
+            let asks = !matches!(fetch, Fetch::WaitUntil(_) | Fetch::Stopped);
+            if asks && one.asked != Some(turn) {
+                one.asked = Some(turn);
+                requests.push(Request::Fetch(index, turn, fetch));
+            }
+        }
+        if self.configuration.looking.is_none()
+            && let Some(time) = self.configuration.look_at
+        {
+            if time <= now {
+                self.configuration.look_at = None;
+                if self.configuration_is_complete() {
+                    self.configuration.looking = Some(self.configuration.revision);
+                    requests.push(Request::LookAtConfiguration(self.configuration.revision));
+                }
+            } else {
+                at(time);
+            }
+        }
+        loop {
+            match self.engine.next(now, &self.store) {
+                Next::Again => {}
+                Next::Idle => break,
+                Next::WaitUntil(time) => {
+                    at(time.max(now + 1));
+                    break;
+                }
+                Next::Look(ticket, source) => requests.push(Request::Look(ticket, source)),
+                Next::Call(ticket, call) => requests.push(Request::Call(ticket, call, self.built_on())),
+            }
+        }
+        (requests, wake)
+    }
+
+    /// How a slot stands, for people.
+    pub(crate) fn explain(&self, slot: &Key) -> String {
+        self.engine.verdict(slot).map_or("no verdict".to_owned(), |verdict| format!("{verdict:?}"))
+    }
+
+    /// What the process believes about an object, for people.
+    pub(crate) fn believes(&self, key: &Key) -> String {
+        match self.store.get(key) {
+            Seen::Present(object) => format!("present at {}", object.version),
+            Seen::Absent(absence) => format!("absent since {}: {:?}", absence.version(), absence.how()),
+            Seen::Unknown(doubt) => format!("unknown: {doubt}"),
+        }
+    }
+
+    /// Whether a slot is neither as wanted nor being worked on, but waits or is refused, and says why.
+    pub(crate) fn says_why(&self, slot: &Key) -> bool {
+        use mailboat_engine::plan::{Verdict, Wait};
+        matches!(
+            self.engine.verdict(slot),
+            Some(Verdict::Held(_) | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest))
+        )
+    }
+
+    fn tick(&mut self, now: u64, index: usize) {
+        let Some(one) = self.followers.get(index) else { return };
+        if one.follower.deadline().is_some_and(|deadline| deadline.0 <= now) {
+            self.feed(now, index, one.follower.turn(), Input::Tick, None);
+        }
+    }
+
+    /// The oldest state of the workload workspace that a decision made now may be built on.
+    fn built_on(&self) -> usize {
+        let there = self.followers.iter().filter(|one| one.cluster == workload());
+        there.map(|one| one.read).min().unwrap_or(0)
+    }
+
+    fn tell(&mut self, now: u64, news: Vec<News>) {
+        let mut news = news;
+        let mut configured = false;
+        while !news.is_empty() {
+            let mut more = Vec::new();
+            for piece in &news {
+                self.engine.observe(&self.store, piece);
+                match piece {
+                    News::Object(change) => {
+                        configured |= change.key.kind == placements();
+                        if let Seen::Present(target) = &change.now
+                            && let Marked::Ours(mark) = marks().read(target)
+                            && !self.mutations.marks_not_remembered
+                        {
+                            self.store.remember(&mark.origin.key, mark.origin.version, &mut more);
+                        }
+                    }
+                    News::Scope { kind, .. } => configured |= *kind == placements(),
+                }
+            }
+            news = more;
+        }
+        if configured {
+            self.configuration_changed(now);
+        }
+    }
+
+    fn configuration_is_complete(&self) -> bool {
+        let range = self.store.range(&workload(), &placements(), None);
+        range.is_ok_and(|range| range.missing().is_ok() && range.doubtful().next().is_none())
+    }
+
+    fn configuration_changed(&mut self, now: u64) {
+        self.configuration.revision += 1;
+        let complete = self.configuration_is_complete();
+        if complete {
+            // What is new or changed is taken at once; what is gone needs a look.
+            self.configure_present();
+            self.configuration.look_at = Some(now);
+        } else if self.mutations.doubt_taken_for_empty {
+            self.take_configuration(self.configuration.revision);
+            return;
+        }
+        if self.configuration.known && !self.mutations.configuration_known_early {
+            self.configuration.known = false;
+            self.engine.configuration_known(None);
+        }
+    }
+
+    fn configure_present(&mut self) -> Vec<Name> {
+        let Ok(range) = self.store.range(&workload(), &placements(), None) else { return Vec::new() };
+        let routes: Vec<_> = range.map(|placement| translator(placement)).collect();
+        let mut present = Vec::new();
+        for route in routes {
+            let id = route.id().clone();
+            present.push(id.0.clone());
+            if self.routes.insert(id.0.clone(), route.configuration()) != Some(route.configuration()) {
+                self.engine.configure(&self.store, &id, Some(Arc::new(route)));
+            }
+        }
+        present
+    }
+
+    fn take_configuration(&mut self, revision: u64) {
+        let present = self.configure_present();
+        let gone: Vec<Name> = self.routes.keys().filter(|name| !present.contains(name)).cloned().collect();
+        for name in gone {
+            self.routes.remove(&name);
+            self.engine.configure(&self.store, &RouteId(name), None);
+        }
+        self.configuration.known = true;
+        self.engine.configuration_known(Some(revision));
+    }
+}
+
+fn clock(now: u64) -> Now {
+    Now { mono: Moment(now), wall_seconds: now / 1_000 }
+}

@@ -1,0 +1,167 @@
+//! Two small roles: routes like the translator's and the edge syncer's.
+
+use std::sync::Arc;
+
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::mark::{OwnerId, StandardMarks};
+use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::{Digest, digest_of_value};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::Object;
+use mailboat_store::interest::PlaceId;
+use serde_json::{Value, json};
+
+/// Whose all copies in the simulated world are.
+pub(crate) const OWNER: &str = "sim";
+/// Under which field manager they are written.
+pub(crate) const MANAGER: &str = "mailboat-sim";
+/// The label by which placements select.
+pub(crate) const PLACE_LABEL: &str = "place";
+/// What copies from the mailbox are called at the edge, before the source's name.
+pub(crate) const MAILBOX_PREFIX: &str = "mb-";
+
+/// The workload workspace.
+pub(crate) fn workload() -> ClusterId {
+    ClusterId::new("workload")
+}
+
+/// The mailbox workspace.
+pub(crate) fn mailbox() -> ClusterId {
+    ClusterId::new("mailbox")
+}
+
+/// An edge, by its number.
+pub(crate) fn edge(number: u8) -> ClusterId {
+    ClusterId::new(&format!("edge{number}"))
+}
+
+/// What is delivered.
+pub(crate) fn boats() -> KindId {
+    KindId::new("example.dev", "boats")
+}
+
+/// What is configured.
+pub(crate) fn placements() -> KindId {
+    KindId::new("sim.mailboat.dev", "placements")
+}
+
+/// The key of an object of the simulated world; none of its kinds has namespaces.
+pub(crate) fn key(cluster: ClusterId, kind: KindId, name: &str) -> Key {
+    Key { cluster, kind, namespace: Name::EMPTY, name: Name::new(name) }
+}
+
+/// The marks on all copies.
+pub(crate) fn marks() -> StandardMarks {
+    StandardMarks::new(OwnerId(Name::new(OWNER)))
+}
+
+/// A route from one workspace: of sources with a label, to some edges.
+pub(crate) struct SimRoute {
+    id: RouteId,
+    scope: ScopeId,
+    sources: [Sources; 1],
+    label: Option<String>,
+    to: Arc<[DestinationId]>,
+    prefix: &'static str,
+    policy: Arc<Policy>,
+    configuration: Digest,
+}
+
+fn policy(status: StatusReturn) -> Arc<Policy> {
+    Arc::new(Policy {
+        delivery: Delivery::Apply,
+        status,
+        withdrawal: Withdrawal::Delete,
+        finalizer: None,
+        adopt: Adopt::Never,
+        marks: Arc::new(marks()),
+    })
+}
+
+fn sources(cluster: &ClusterId) -> [Sources; 1] {
+    [Sources { place: PlaceId(cluster.0.clone()), cluster: Some(cluster.clone()), kind: boats() }]
+}
+
+/// The translator's route of one placement, from the placement as it was seen.
+pub(crate) fn translator(placement: &Object) -> SimRoute {
+    let spec = placement.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
+    let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+    let name = Name::new(&format!("placement/{}", placement.key.name));
+    SimRoute {
+        id: RouteId(name.clone()),
+        scope: ScopeId(name),
+        sources: sources(&workload()),
+        label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
+        to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
+        prefix: "",
+        policy: policy(StatusReturn::Off),
+        configuration: digest_of_value(&spec),
+    }
+}
+
+/// The edge syncer's route: all that stands in the mailbox, to the first edge, and its status back.
+pub(crate) fn edge_syncer() -> SimRoute {
+    let name = Name::new("syncer");
+    SimRoute {
+        id: RouteId(name.clone()),
+        scope: ScopeId(name),
+        sources: sources(&mailbox()),
+        label: None,
+        to: Arc::new([DestinationId(0)]),
+        prefix: MAILBOX_PREFIX,
+        policy: policy(StatusReturn::Subresource),
+        configuration: digest_of_value(&json!("syncer")),
+    }
+}
+
+impl Route for SimRoute {
+    fn id(&self) -> &RouteId {
+        &self.id
+    }
+
+    fn scope(&self) -> &ScopeId {
+        &self.scope
+    }
+
+    fn rank(&self) -> Rank {
+        Rank { since: 0, name: self.id.0.clone() }
+    }
+
+    fn configuration(&self) -> Digest {
+        self.configuration
+    }
+
+    fn sources(&self) -> &[Sources] {
+        &self.sources
+    }
+
+    fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {
+        let selected = match &self.label {
+            Some(label) => source.label(PLACE_LABEL).is_some_and(|own| own == *label),
+            None => true,
+        };
+        if !selected {
+            return Ok(Selected::nowhere());
+        }
+        Ok(Selected { to: Arc::clone(&self.to), by: Name::new("spec.label") })
+    }
+
+    fn project(&self, source: &Object, to: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let name = format!("{}{}", self.prefix, source.key.name);
+        let spec = source.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
+        let body = json!({
+            "apiVersion": "example.dev/v1", "kind": "Boat", "metadata": { "name": name }, "spec": spec,
+        });
+        Ok(vec![Want {
+            slot: key(to.cluster.clone(), boats(), &name),
+            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            body: Body { digest: digest_of_value(&body), json: Arc::from(body.to_string().into_bytes()) },
+            policy: Arc::clone(&self.policy),
+        }])
+    }
+
+    fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(target.status_json().map(|status| Body { json: Arc::from(status), digest: target.status }))
+    }
+}

@@ -1,0 +1,222 @@
+//! Scripts: what users and faults do, and when, drawn from a seed.
+
+use std::fmt;
+
+use mailboat_machinery::{Random as _, Seeded};
+
+/// Where sources stand: the workload workspace, whose objects placements send to edges, or the mailbox, whose
+/// objects go to the first edge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Workspace {
+    /// Sources and placements of the translator-like routes.
+    Workload,
+    /// Sources of the edge-syncer-like route.
+    Mailbox,
+}
+
+/// The two kinds in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum What {
+    /// What is delivered.
+    Boats,
+    /// What is configured.
+    Placements,
+}
+
+/// One thing that happens to the world. Names, labels and edges are numbers: drawn, printed and shrunk alike.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A user creates a source or changes its content.
+    Put(Workspace, u8, u8),
+    /// A user deletes a source.
+    Delete(Workspace, u8),
+    /// A user gives a source another label.
+    Relabel(Workspace, u8, u8),
+    /// Somebody at an edge creates an object of their own, or changes whatever has that name.
+    EdgePut(u8, String),
+    /// Somebody at an edge deletes whatever has that name.
+    EdgeDelete(u8, String),
+    /// What runs at an edge says how it is.
+    EdgeStatus(u8, String, u8),
+    /// A user creates or changes a placement: of this label, to these edges (as bits).
+    Place(u8, u8, u8),
+    /// A user deletes a placement.
+    Displace(u8),
+    /// A user deletes a placement and creates it under another name at once.
+    Rename(u8, u8),
+    /// No request reaches this server, and no answer leaves it.
+    Partition(u8),
+    /// It is reached again; half of its streams stay dead.
+    Heal(u8),
+    /// The process ends, and starts again so many milliseconds later.
+    Crash(u32),
+    /// The server closes its streams.
+    CloseStreams(u8),
+    /// The server's streams fall silent for ever, without being closed.
+    StallStreams(u8),
+    /// The server forgets its past: 410.
+    Compact(u8),
+    /// So many of the server's next lists show its past.
+    Stale(u8, u8),
+    /// A kind is not served in a workspace; its objects stay.
+    Unserve(Workspace, What),
+    /// It is served again.
+    Serve(Workspace, What),
+    /// The definition of the boats is deleted, and all boats with it; the workspace lives.
+    DropKind(Workspace),
+    /// The boats are defined anew.
+    RedefineKind(Workspace),
+    /// A workspace is deleted: first its objects, by ordinary delete events, later itself.
+    DropWorkspace(Workspace),
+    /// A backup of the center is taken.
+    Backup,
+    /// The center is restored from its last backup.
+    Restore,
+    /// The process's clock jumps forward by so many milliseconds.
+    Jump(u32),
+    /// From now on so many requests in a hundred go wrong.
+    Noise(u8),
+}
+
+impl Step {
+    /// Whether a user edits the center by this.
+    pub(crate) fn edits_center(&self) -> bool {
+        matches!(
+            self,
+            Self::Put(..)
+                | Self::Delete(..)
+                | Self::Relabel(..)
+                | Self::Place(..)
+                | Self::Displace(_)
+                | Self::Rename(..)
+                | Self::DropKind(_)
+                | Self::RedefineKind(_)
+                | Self::DropWorkspace(_)
+        )
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// A step and when it happens, in milliseconds.
+pub type Line = (u64, Step);
+
+/// The size of a world: how many edges, and how long its script is.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// How many edges there are.
+    pub edges: u8,
+    /// What happens, sorted by time.
+    pub lines: Vec<Line>,
+}
+
+/// Sources have so many names.
+const NAMES: u64 = 8;
+/// Sources have one of so many labels, and placements select one.
+const LABELS: u64 = 3;
+/// Placements have so many names.
+const PLACEMENTS: u64 = 3;
+
+impl Script {
+    /// The script of a seed.
+    pub fn draw(seed: u64, steps: usize) -> Self {
+        let mut dice = Dice(Seeded(seed ^ 0x005c_4197));
+        let edges = dice.below(4) + 1;
+        let mut lines = Vec::new();
+        // Something to lose first: a placement or two, and a few sources.
+        for at in 0..6 {
+            lines.push((at, dice.source_edit()));
+        }
+        lines.push((7, dice.placement(edges)));
+        lines.push((8, dice.placement(edges)));
+        let mut at = 10;
+        for _ in 0..steps {
+            // Mostly a burst, sometimes long enough for everything to come to rest.
+            at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
+            dice.step(edges, &mut at, &mut lines);
+        }
+        lines.sort_by_key(|(at, _)| *at);
+        Self { edges, lines }
+    }
+}
+
+struct Dice(Seeded);
+
+impl Dice {
+    fn number(&mut self, below: u64) -> u64 {
+        self.0.next() % below
+    }
+
+    fn below(&mut self, below: u64) -> u8 {
+        u8::try_from(self.number(below)).unwrap_or(0)
+    }
+
+    fn workspace(&mut self) -> Workspace {
+        if self.below(3) == 0 { Workspace::Mailbox } else { Workspace::Workload }
+    }
+
+    fn what(&mut self) -> What {
+        if self.below(3) == 0 { What::Placements } else { What::Boats }
+    }
+
+    fn target(&mut self) -> String {
+        let prefix = if self.below(4) == 0 { "mb-" } else { "" };
+        format!("{prefix}n{}", self.number(NAMES))
+    }
+
+    fn placement(&mut self, edges: u8) -> Step {
+        let (name, label) = (self.below(PLACEMENTS), self.below(LABELS));
+        Step::Place(name, label, self.below(1 << edges))
+    }
+
+    fn source_edit(&mut self) -> Step {
+        Step::Put(self.workspace(), self.below(NAMES), self.below(LABELS))
+    }
+
+    fn step(&mut self, edges: u8, at: &mut u64, lines: &mut Vec<Line>) {
+        let now = *at;
+        let step = match self.below(100) {
+            0..22 => self.source_edit(),
+            22..33 => Step::Delete(self.workspace(), self.below(NAMES)),
+            33..38 => Step::Relabel(self.workspace(), self.below(NAMES), self.below(LABELS)),
+            38..44 => Step::EdgePut(self.below(edges.into()), self.target()),
+            44..47 => Step::EdgeDelete(self.below(edges.into()), self.target()),
+            47..51 => Step::EdgeStatus(self.below(edges.into()), self.target(), self.below(9)),
+            51..59 => self.placement(edges),
+            59..62 => Step::Displace(self.below(PLACEMENTS)),
+            62..64 => Step::Rename(self.below(PLACEMENTS), self.below(PLACEMENTS)),
+            64..69 => {
+                let server = self.below(u64::from(edges) + 1);
+                lines.push((now + self.number(90_000), Step::Heal(server)));
+                Step::Partition(server)
+            }
+            69..75 => Step::Crash(u32::from(self.below(200)) * 50),
+            75..78 => Step::CloseStreams(self.below(u64::from(edges) + 1)),
+            78..80 => Step::StallStreams(self.below(u64::from(edges) + 1)),
+            80..83 => Step::Compact(self.below(u64::from(edges) + 1)),
+            83..86 => Step::Stale(self.below(u64::from(edges) + 1), self.below(4) + 1),
+            86..89 => {
+                let (workspace, what) = (self.workspace(), self.what());
+                lines.push((now + self.number(40_000), Step::Serve(workspace, what)));
+                Step::Unserve(workspace, what)
+            }
+            89..91 => {
+                let workspace = self.workspace();
+                lines.push((now + self.number(40_000), Step::RedefineKind(workspace)));
+                Step::DropKind(workspace)
+            }
+            91 if self.below(3) == 0 => Step::DropWorkspace(self.workspace()),
+            91..94 => {
+                lines.push((now + self.number(60_000), Step::Restore));
+                Step::Backup
+            }
+            94..96 => Step::Jump(u32::from(self.below(200)) * 1_000),
+            _ => Step::Noise(self.below(30)),
+        };
+        lines.push((now, step));
+    }
+}

@@ -1,0 +1,454 @@
+//! The servers: one center with two workspaces, and the edges. What users do to them, and what is true of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_engine::warrant::Look;
+use mailboat_machinery::{
+    DeleteOptions, Flavor, Kind, ListRequest, ListVersion, Machine, Moment, Patch, Seeded, Settings, Status,
+    Stored, WriteOptions,
+};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
+use serde_json::{Value, json};
+
+use crate::roles::{OWNER, PLACE_LABEL, boats, edge, key, mailbox, placements, workload};
+use crate::script::{What, Workspace};
+use crate::truth::{Ending, Truth};
+
+/// All servers. The first is the center, then come the edges.
+pub(crate) struct Servers {
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) truth: Truth,
+    backup: Option<(Machine, Truth)>,
+    chance: Seeded,
+    pub(crate) seconds: u64,
+}
+
+/// What a server did for a call of ours.
+pub(crate) struct Done {
+    pub(crate) answer: Result<Reply, Fault>,
+    /// What stood there before.
+    pub(crate) before: Option<Arc<Stored>>,
+    /// Whether anything on the server is different now.
+    pub(crate) changed: bool,
+}
+
+impl Servers {
+    pub(crate) fn new(edges: u8, seed: u64) -> Self {
+        let boat = || Arc::new(Kind::permissive(boats(), "v1", "Boat", false).with_status());
+        let placement = || Arc::new(Kind::permissive(placements(), "v1", "Placement", false));
+        let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
+        center.serve(&workload(), [boat(), placement()]);
+        center.serve(&mailbox(), [boat()]);
+        let mut machines = vec![center];
+        for number in 0..edges {
+            let mut machine = Machine::new(Settings::default());
+            machine.serve(&edge(number), [boat()]);
+            machines.push(machine);
+        }
+        Self {
+            machines,
+            truth: Truth::default(),
+            backup: None,
+            chance: Seeded(seed ^ 0x5e12_7e12),
+            seconds: 1_700_000_000,
+        }
+    }
+
+    /// Which server has a cluster.
+    pub(crate) fn of(cluster: &ClusterId) -> usize {
+        let edge = cluster.0.strip_prefix("edge").and_then(|number| number.parse::<usize>().ok());
+        edge.map_or(0, |number| number + 1)
+    }
+
+    fn act<T>(&mut self, server: usize, act: impl FnOnce(&mut Machine, &mut Moment<'_>) -> T) -> Option<T> {
+        let mut moment = Moment { now_seconds: self.seconds, random: &mut self.chance };
+        self.machines.get_mut(server).map(|machine| act(machine, &mut moment))
+    }
+
+    /// What stands there now, if its kind is served.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.machines.get(Self::of(&key.cluster))?.get(key).ok()
+    }
+
+    /// A user creates a source or changes its content.
+    pub(crate) fn put(&mut self, workspace: Workspace, name: u8, label: u8, value: u64) {
+        let name = format!("n{name}");
+        let label = format!("l{label}");
+        let body = json!({
+            "apiVersion": "example.dev/v1", "kind": "Boat",
+            "metadata": { "name": name, "labels": { PLACE_LABEL: label } }, "spec": { "v": value },
+        });
+        let key = key(cluster_of(workspace), boats(), &name);
+        // An update by its user changes the content alone: the label has a step of its own.
+        if self.by_user(&key, &body, &json!({ "spec": { "v": value } })) {
+            let label = self.label_of(&key).unwrap_or(label);
+            self.truth.source_put(workspace, &name, &label);
+        }
+    }
+
+    /// A user gives a source another label.
+    pub(crate) fn relabel(&mut self, workspace: Workspace, name: u8, label: u8) {
+        let (name, label) = (format!("n{name}"), format!("l{label}"));
+        let key = key(cluster_of(workspace), boats(), &name);
+        let patch = json!({ "metadata": { "labels": { PLACE_LABEL: label } } });
+        if self.get(&key).is_some() && self.merge(&key, &patch, Part::Whole).is_ok() {
+            self.truth.source_put(workspace, &name, &label);
+        }
+    }
+
+    /// A user deletes a source.
+    pub(crate) fn delete(&mut self, workspace: Workspace, name: u8) {
+        let name = format!("n{name}");
+        if self.remove(&key(cluster_of(workspace), boats(), &name)) {
+            self.truth.source_gone(workspace, &name, Ending::ByUser);
+        }
+    }
+
+    /// A user creates or changes a placement.
+    pub(crate) fn place(&mut self, name: &str, label: &str, edges: &[u8]) {
+        let spec = json!({ "label": label, "edges": edges });
+        let body = json!({
+            "apiVersion": "sim.mailboat.dev/v1", "kind": "Placement",
+            "metadata": { "name": name }, "spec": spec,
+        });
+        if self.by_user(&key(workload(), placements(), name), &body, &json!({ "spec": spec })) {
+            self.truth.placed(name, label, edges);
+        }
+    }
+
+    /// A user deletes a placement.
+    pub(crate) fn displace(&mut self, name: &str) {
+        if self.remove(&key(workload(), placements(), name)) {
+            self.truth.displaced(name);
+        }
+    }
+
+    /// A user deletes a placement and creates it under another name at once.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        let Some((label, edges)) = self.truth.placements.get(from).cloned() else { return };
+        if from != to && self.get(&key(workload(), placements(), from)).is_some() {
+            self.displace(from);
+            self.place(to, &label, &edges);
+        }
+    }
+
+    /// Somebody at an edge creates an object of their own, or changes whatever has that name.
+    pub(crate) fn edge_put(&mut self, number: u8, name: &str, value: u64) {
+        let body = json!({
+            "apiVersion": "example.dev/v1", "kind": "Boat",
+            "metadata": { "name": name }, "spec": { "v": value },
+        });
+        let key = key(edge(number), boats(), name);
+        let ours = self.get(&key).is_some_and(|object| is_marked(&object));
+        if self.by_user(&key, &body, &json!({ "spec": { "v": value } }))
+            && !ours
+            && let Some(object) = self.get(&key)
+        {
+            self.truth.foreign.insert(key, (object.uid.clone(), value));
+        }
+    }
+
+    /// Somebody at an edge deletes whatever has that name.
+    pub(crate) fn edge_delete(&mut self, number: u8, name: &str) {
+        let key = key(edge(number), boats(), name);
+        if self.remove(&key) {
+            self.truth.foreign.remove(&key);
+        }
+    }
+
+    /// What runs at an edge says how it is.
+    pub(crate) fn edge_status(&mut self, number: u8, name: &str, value: u8) {
+        let key = key(edge(number), boats(), name);
+        // Nobody but its own controller reports on a foreign object, and nothing here looks at that.
+        if self.get(&key).is_some_and(|object| is_marked(&object)) {
+            let _ = self.merge(&key, &json!({ "status": { "at": value } }), Part::Status);
+        }
+    }
+
+    /// A kind is served, or not; its objects stay.
+    pub(crate) fn serve(&mut self, workspace: Workspace, what: What, served: bool) {
+        let cluster = cluster_of(workspace);
+        let kind = match (what, workspace) {
+            (What::Placements, Workspace::Workload) => placements(),
+            _ => boats(),
+        };
+        let state = self.truth.workspace(workspace);
+        if state.gone || (kind == boats() && state.kind_dropped) {
+            return;
+        }
+        let Some(center) = self.machines.first_mut() else { return };
+        if served {
+            center.serve(&cluster, [definition_of(&kind)]);
+        } else {
+            center.stop_serving(&cluster, &kind);
+        }
+    }
+
+    /// The definition of the boats goes, and every boat with it, by ordinary delete events.
+    pub(crate) fn drop_kind(&mut self, workspace: Workspace) {
+        if self.truth.workspace(workspace).gone {
+            return;
+        }
+        self.serve(workspace, What::Boats, true);
+        self.truth.workspace_mut(workspace).kind_dropped = true;
+        self.empty(workspace, &boats());
+        if let Some(center) = self.machines.first_mut() {
+            center.stop_serving(&cluster_of(workspace), &boats());
+        }
+    }
+
+    /// The boats are defined anew: another definition, of another identity.
+    pub(crate) fn redefine_kind(&mut self, workspace: Workspace) {
+        let state = self.truth.workspace_mut(workspace);
+        if state.kind_dropped && !state.gone {
+            state.kind_dropped = false;
+            state.identity += 1;
+            self.serve(workspace, What::Boats, true);
+        }
+    }
+
+    /// A workspace is marked for deletion, and its objects go, by ordinary delete events.
+    pub(crate) fn begin_drop_workspace(&mut self, workspace: Workspace) {
+        self.truth.workspace_mut(workspace).dying = true;
+        self.empty(workspace, &boats());
+        if workspace == Workspace::Workload {
+            self.empty(workspace, &placements());
+        }
+    }
+
+    /// The workspace itself is gone.
+    pub(crate) fn end_drop_workspace(&mut self, workspace: Workspace) {
+        if !self.truth.workspace(workspace).dying {
+            return;
+        }
+        self.truth.workspace_mut(workspace).gone = true;
+        if let Some(center) = self.machines.first_mut() {
+            center.stop_serving(&cluster_of(workspace), &boats());
+            center.stop_serving(&cluster_of(workspace), &placements());
+        }
+    }
+
+    fn empty(&mut self, workspace: Workspace, kind: &KindId) {
+        let cluster = cluster_of(workspace);
+        let names = if *kind == boats() {
+            self.truth.present_sources(workspace)
+        } else {
+            self.truth.placements.keys().cloned().collect()
+        };
+        if let Some(center) = self.machines.first_mut() {
+            // Deletion of a definition or a workspace does not ask whether its kinds are served just now.
+            center.serve(&cluster, [definition_of(kind)]);
+        }
+        for name in names {
+            self.remove(&key(cluster.clone(), kind.clone(), &name));
+            // Placements that go with their workspace stay true: no user took them back.
+            if *kind == boats() {
+                self.truth.source_gone(workspace, &name, Ending::Lost);
+            }
+        }
+    }
+
+    pub(crate) fn back_up(&mut self) {
+        self.backup = self.machines.first().map(|center| (center.clone(), self.truth.clone()));
+    }
+
+    /// The center is as it was. True if there was a backup.
+    pub(crate) fn restore(&mut self) -> bool {
+        let Some((center, truth)) = self.backup.clone() else { return false };
+        let Some(slot) = self.machines.first_mut() else { return false };
+        self.truth.restored(truth, slot.version());
+        *slot = center;
+        true
+    }
+
+    /// What a fresh look at a source's side finds, and the version that it finds it at.
+    pub(crate) fn look(&self, source: &Key) -> Result<Look, Fault> {
+        let workspace = workspace_of(&source.cluster);
+        let state = self.truth.workspace(workspace);
+        if state.gone {
+            return Err(Fault::new(FaultKind::Forbidden, "access denied"));
+        }
+        let served = self.machines.first().and_then(|center| center.kind(&source.cluster, &source.kind));
+        let as_before = source.kind != boats() || (!state.kind_dropped && state.identity == 0);
+        Ok(Look {
+            object_missing: served.is_some() && self.get(source).is_none(),
+            workspace_lives: !state.dying,
+            kind_served_as_before: served.is_some() && as_before,
+        })
+    }
+
+    /// Carries out a call of ours.
+    pub(crate) fn call(&mut self, call: &Call, preconditions: bool) -> Done {
+        let server = Self::of(&call.key.cluster);
+        let before = self.get(&call.key);
+        let version = self.machines.get(server).map(Machine::version);
+        let gone = server == 0 && self.truth.workspace(workspace_of(&call.key.cluster)).gone;
+        let answer = if gone {
+            Err(Fault::new(FaultKind::Forbidden, "access denied"))
+        } else {
+            let done = self.act(server, |machine, moment| carry_out(machine, call, preconditions, moment));
+            done.unwrap_or_else(|| Err(Status::unserved())).map_err(|status| fault_of(&status))
+        };
+        let changed = self.machines.get(server).map(Machine::version) != version;
+        Done { answer, before, changed }
+    }
+
+    fn label_of(&self, key: &Key) -> Option<String> {
+        Some(self.get(key)?.metadata()["labels"][PLACE_LABEL].as_str()?.to_owned())
+    }
+
+    /// Creates an object, or changes it if it is there. False if the server refuses.
+    fn by_user(&mut self, key: &Key, body: &Value, patch: &Value) -> bool {
+        if self.get(key).is_some() {
+            return self.merge(key, patch, Part::Whole).is_ok();
+        }
+        let body = body.clone();
+        let created = self.act(Self::of(&key.cluster), |machine, moment| {
+            machine.create(key, body, &by("alice", Part::Whole, false), moment)
+        });
+        created.is_some_and(|created| created.is_ok())
+    }
+
+    fn merge(&mut self, key: &Key, patch: &Value, part: Part) -> Result<(), Status> {
+        let patched = self.act(Self::of(&key.cluster), |machine, moment| {
+            machine.patch(key, Patch::Merge(patch), &by("alice", part, false), moment).map(|_| ())
+        });
+        patched.unwrap_or_else(|| Err(Status::unserved()))
+    }
+
+    fn remove(&mut self, key: &Key) -> bool {
+        let removed = self.act(Self::of(&key.cluster), |machine, moment| {
+            machine.delete(key, &DeleteOptions::default(), moment).is_ok()
+        });
+        removed == Some(true)
+    }
+}
+
+/// Whether an object bears a mark of ours.
+pub(crate) fn is_marked(object: &Stored) -> bool {
+    object.metadata()["labels"][OWNER_LABEL] == OWNER
+}
+
+/// The source that a mark names: its workspace and its name.
+pub(crate) fn origin_of(object: &Stored) -> Option<(Workspace, String)> {
+    let mark = mark_of(object)?;
+    let workspace = workspace_of(&ClusterId::new(mark["cluster"].as_str()?));
+    Some((workspace, mark["name"].as_str()?.to_owned()))
+}
+
+/// The version of its source that a mark remembers.
+pub(crate) fn version_of_origin(object: &Stored) -> Option<u64> {
+    mark_of(object)?["version"].as_u64()
+}
+
+fn mark_of(object: &Stored) -> Option<Value> {
+    serde_json::from_str(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?).ok()
+}
+
+pub(crate) fn cluster_of(workspace: Workspace) -> ClusterId {
+    match workspace {
+        Workspace::Workload => workload(),
+        Workspace::Mailbox => mailbox(),
+    }
+}
+
+pub(crate) fn workspace_of(cluster: &ClusterId) -> Workspace {
+    if *cluster == mailbox() { Workspace::Mailbox } else { Workspace::Workload }
+}
+
+/// A server's refusal as whoever reads answers would classify it.
+pub(crate) fn fault_of(status: &Status) -> Fault {
+    let kind = match (status.code(), status.reason()) {
+        (409, "AlreadyExists") => FaultKind::Exists,
+        (409, _) => FaultKind::Conflict,
+        (404, _) if !status.body().details.name.is_empty() => FaultKind::NotFound,
+        (404, _) => FaultKind::Unserved,
+        (410, _) => FaultKind::Expired,
+        (403, _) => FaultKind::Forbidden,
+        (400 | 422, _) => FaultKind::Invalid,
+        _ => FaultKind::Retry(None),
+    };
+    Fault::new(kind, status.to_string())
+}
+
+pub(crate) fn definition_of(kind: &KindId) -> Arc<Kind> {
+    Arc::new(if *kind == boats() {
+        Kind::permissive(boats(), "v1", "Boat", false).with_status()
+    } else {
+        Kind::permissive(placements(), "v1", "Placement", false)
+    })
+}
+
+fn by(manager: &str, part: Part, dry_run: bool) -> WriteOptions {
+    WriteOptions { manager: Name::new(manager), part, dry_run, ..WriteOptions::default() }
+}
+
+fn carry_out(
+    machine: &mut Machine,
+    call: &Call,
+    preconditions: bool,
+    moment: &mut Moment<'_>,
+) -> Result<Reply, Status> {
+    let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap_or(Value::Null);
+    let options = |manager: &Name| by(manager, call.part, call.dry_run);
+    let key = &call.key;
+    let written = match &call.verb {
+        Verb::Get => return machine.get(key).map(|object| reply(object.to_json(), false)),
+        Verb::GetAt(version) => return get_at(machine, key, *version),
+        Verb::Delete { uid, version, propagation } => {
+            let options = DeleteOptions {
+                uid: preconditions.then(|| uid.clone()),
+                version: version.filter(|_| preconditions),
+                propagation: Some(*propagation),
+                ..DeleteOptions::default()
+            };
+            return machine.delete(key, &options, moment).map(|gone| reply(gone.object.to_json(), false));
+        }
+        Verb::Create { body, manager } => machine.create(key, read(body), &options(manager), moment)?,
+        Verb::Replace { body, manager } => machine.update(key, read(body), &options(manager), moment)?,
+        Verb::Apply { body, manager, force } => {
+            let patch = Patch::Apply { intent: &read(body), force: *force };
+            machine.patch(key, patch, &options(manager), moment)?
+        }
+        Verb::Merge { body, manager } => {
+            machine.patch(key, Patch::Merge(&read(body)), &options(manager), moment)?
+        }
+        Verb::Json { body, manager } => {
+            machine.patch(key, Patch::Json(&read(body)), &options(manager), moment)?
+        }
+    };
+    Ok(reply(written.object.to_json(), written.created))
+}
+
+/// What stood there at a version: a list of one object or none.
+fn get_at(machine: &Machine, key: &Key, version: Version) -> Result<Reply, Status> {
+    let list = machine.list(&ListRequest {
+        cluster: Some(key.cluster.clone()),
+        kind: key.kind.clone(),
+        version: ListVersion::Exact(version),
+        ..ListRequest::default()
+    })?;
+    let items: Vec<Value> =
+        list.items.iter().filter(|object| object.key == *key).map(|object| object.to_value()).collect();
+    let metadata = json!({ "resourceVersion": list.version.to_string() });
+    let body = json!({ "kind": "List", "metadata": metadata, "items": items });
+    Ok(reply(body.to_string().into_bytes(), false))
+}
+
+fn reply(body: Vec<u8>, created: bool) -> Reply {
+    Reply { body: body.into_boxed_slice(), created, warnings: Vec::new() }
+}
+
+/// What stands at an edge, sorted by name.
+pub(crate) fn standing(machine: &Machine, cluster: &ClusterId) -> BTreeMap<String, Arc<Stored>> {
+    let request = mailboat_machinery::ListRequest {
+        cluster: Some(cluster.clone()),
+        kind: boats(),
+        ..mailboat_machinery::ListRequest::default()
+    };
+    let items = machine.list(&request).map(|list| list.items).unwrap_or_default();
+    items.into_iter().map(|object| (object.key.name.to_string(), object)).collect()
+}

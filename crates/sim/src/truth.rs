@@ -1,0 +1,169 @@
+//! What is true, beside the servers: how each source ended, what was selected when, and what is foreign.
+//!
+//! The oracle asks it whether a deletion was right. A process knows the world as of some moment in the past, and
+//! may rightly act on that: so every state of the configuration and of the sources is kept, numbered, and each
+//! answer of a server carries the number of the state that it shows. A withdrawal because nothing selects the
+//! object is right if some state, from the oldest that the process still builds on until now, does not select
+//! it. A withdrawal because the source is gone is right if the last fresh look at it met a state in which a user
+//! had deleted it, and nothing else had taken it away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_object::key::{Key, Uid, Version};
+
+use crate::script::Workspace;
+
+/// How a source came to be no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// A user deleted it.
+    ByUser,
+    /// It went with its kind's definition, with its workspace, or with what came after a backup: nobody meant it.
+    Lost,
+}
+
+/// A source as users left it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Source {
+    /// Its label; of its last life, if it is gone.
+    pub(crate) label: String,
+    /// How it ended, if it did.
+    pub(crate) ended: Option<Ending>,
+}
+
+/// A placement as users left it: label and edges.
+pub(crate) type Placement = (String, Vec<u8>);
+
+/// How a workspace stands.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct WorkspaceState {
+    pub(crate) dying: bool,
+    pub(crate) gone: bool,
+    pub(crate) kind_dropped: bool,
+    /// Which definition of the boats it has: another number is another definition.
+    pub(crate) identity: u32,
+}
+
+/// Configuration and sources at one moment.
+#[derive(Clone, Default, Debug)]
+struct State {
+    placements: BTreeMap<String, Placement>,
+    sources: BTreeMap<(Workspace, String), Source>,
+}
+
+/// All that is true.
+#[derive(Clone, Default)]
+pub(crate) struct Truth {
+    pub(crate) placements: BTreeMap<String, Placement>,
+    pub(crate) sources: BTreeMap<(Workspace, String), Source>,
+    workload: WorkspaceState,
+    mailbox: WorkspaceState,
+    /// Every state so far.
+    history: Vec<Arc<State>>,
+    /// What users made at edges, by key: its uid and content.
+    pub(crate) foreign: BTreeMap<Key, (Uid, u64)>,
+    /// The center's version before it was last restored from a backup.
+    pub(crate) restored_from: Option<Version>,
+}
+
+impl Truth {
+    /// The number of the present state.
+    pub(crate) fn number(&self) -> usize {
+        self.history.len()
+    }
+
+    pub(crate) fn workspace(&self, workspace: Workspace) -> WorkspaceState {
+        match workspace {
+            Workspace::Workload => self.workload,
+            Workspace::Mailbox => self.mailbox,
+        }
+    }
+
+    pub(crate) fn workspace_mut(&mut self, workspace: Workspace) -> &mut WorkspaceState {
+        match workspace {
+            Workspace::Workload => &mut self.workload,
+            Workspace::Mailbox => &mut self.mailbox,
+        }
+    }
+
+    pub(crate) fn source_put(&mut self, workspace: Workspace, name: &str, label: &str) {
+        let source = Source { label: label.to_owned(), ended: None };
+        self.sources.insert((workspace, name.to_owned()), source);
+        self.note();
+    }
+
+    pub(crate) fn source_gone(&mut self, workspace: Workspace, name: &str, how: Ending) {
+        if let Some(source) = self.sources.get_mut(&(workspace, name.to_owned())) {
+            source.ended = Some(how);
+        }
+        self.note();
+    }
+
+    pub(crate) fn placed(&mut self, name: &str, label: &str, edges: &[u8]) {
+        self.placements.insert(name.to_owned(), (label.to_owned(), edges.to_vec()));
+        self.note();
+    }
+
+    pub(crate) fn displaced(&mut self, name: &str) {
+        self.placements.remove(name);
+        self.note();
+    }
+
+    /// The center is as a backup says. What was made since then is lost; what was deleted is back.
+    pub(crate) fn restored(&mut self, backup: Self, version: Version) {
+        let mut sources = backup.sources;
+        for (name, source) in std::mem::take(&mut self.sources) {
+            // What the backup knows to be deleted by its user is so again, even if it was made anew since.
+            let ended = Some(source.ended.unwrap_or(Ending::Lost));
+            sources.entry(name).or_insert(Source { ended, ..source });
+        }
+        self.sources = sources;
+        self.placements = backup.placements;
+        self.workload = backup.workload;
+        self.mailbox = backup.mailbox;
+        self.restored_from = self.restored_from.max(Some(version));
+        self.note();
+    }
+
+    pub(crate) fn present_sources(&self, workspace: Workspace) -> Vec<String> {
+        let here = self.sources.iter().filter(|((of, _), source)| *of == workspace && source.ended.is_none());
+        here.map(|((_, name), _)| name.clone()).collect()
+    }
+
+    /// How a source ended, if it did or never was.
+    pub(crate) fn ending(&self, workspace: Workspace, name: &str) -> Option<Ending> {
+        self.sources.get(&(workspace, name.to_owned())).map_or(Some(Ending::ByUser), |source| source.ended)
+    }
+
+    /// Whether a source is selected to an edge now.
+    pub(crate) fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
+        let state = State { placements: self.placements.clone(), sources: self.sources.clone() };
+        state.selects(workspace, name, edge)
+    }
+
+    /// Whether some state since the `since`th did not select a source to an edge.
+    pub(crate) fn deselected_since(&self, since: usize, workspace: Workspace, name: &str, edge: u8) -> bool {
+        let from = since.saturating_sub(1).min(self.history.len().saturating_sub(1));
+        self.history.iter().skip(from).any(|state| !state.selects(workspace, name, edge))
+    }
+
+    fn note(&mut self) {
+        let state = State { placements: self.placements.clone(), sources: self.sources.clone() };
+        self.history.push(Arc::new(state));
+    }
+}
+
+impl State {
+    /// Whether a source is selected, by its label: that of its last life, if it is gone, since its going alone
+    /// changes no configuration.
+    fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
+        match workspace {
+            Workspace::Mailbox => edge == 0,
+            Workspace::Workload => {
+                let Some(source) = self.sources.get(&(workspace, name.to_owned())) else { return false };
+                self.placements.values().any(|(label, edges)| *label == source.label && edges.contains(&edge))
+            }
+        }
+    }
+}
