@@ -24,6 +24,9 @@ pub struct Engagement {
     pub endpoint: Option<EndpointId>,
 }
 
+/// Nobody said at which version an engagement ended: beyond every other.
+const UNKNOWN: Version = Version(u64::MAX);
+
 impl Store {
     /// Says that a cluster is bound to a view for a kind, or no longer is.
     ///
@@ -44,7 +47,7 @@ impl Store {
         engagement: Option<Engagement>,
         out: &mut Vec<News>,
     ) {
-        self.bind(place, cluster, kind, engagement, Version(u64::MAX), out);
+        self.bind(place, cluster, kind, engagement, UNKNOWN, out);
     }
 
     /// Says that a cluster is no longer bound to a view for a kind, as its APIBinding showed at this version.
@@ -82,7 +85,13 @@ impl Store {
         member.bond = match engagement {
             None if member.bond == Bond::Never && !whole => Bond::Never,
             None => {
-                member.withdrawn_at = withdrawn_at;
+                // Told again by somebody who knows less, it stays as it was known; told again at a lower version, the
+                // server went back, and only what is beyond the higher one is after it.
+                member.withdrawn_at = match (member.bond, withdrawn_at) {
+                    (Bond::Withdrawn, UNKNOWN) => member.withdrawn_at,
+                    (Bond::Withdrawn, at) => member.withdrawn_at.max(at),
+                    (_, at) => at,
+                };
                 Bond::Withdrawn
             }
             Some(Engagement { identity, since, .. }) => {

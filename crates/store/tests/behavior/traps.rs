@@ -553,3 +553,18 @@ fn what_a_mark_remembers_is_missed_at_that_very_version_by_a_server_that_went_ba
     // It was there at this version, so a state of this version without it is another past.
     assert_eq!(rig.seen(&key("one", "cider")), Known::Unknown(Doubt::OlderThanKnown));
 }
+
+#[test]
+fn a_claim_that_returns_after_a_known_end_is_believed_at_once() {
+    let mut rig = harbor();
+    let withdrawn = rig.servers[0].bind("one", false);
+    rig.withdraw("one", withdrawn);
+    // The binding's own watch is lost as well: nobody knows anything of it for a while.
+    rig.engage("one", None);
+    let since = rig.servers[0].bind("one", true);
+    rig.servers[0].other_writes(3);
+    rig.quiet();
+    rig.bookmark(0);
+    rig.engage("one", Some(since));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
