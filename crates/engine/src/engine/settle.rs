@@ -55,10 +55,11 @@ impl Engine {
         if state.counted == belongs {
             return;
         }
-        if let Some(scope) = &state.counted {
+        let everything = unclaimed(&state.key.cluster);
+        for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything)) {
             self.breaker.departed(scope);
         }
-        if let Some(scope) = &belongs {
+        for scope in belongs.iter().flat_map(|scope| counting(scope, &everything)) {
             self.breaker.delivered(scope);
         }
         state.counted = belongs;
@@ -109,6 +110,12 @@ impl Engine {
 /// What the breaker counts a slot with: the scope that last claimed it, or its cluster.
 pub(crate) fn scope_of(state: &SlotState) -> ScopeId {
     state.scope.clone().unwrap_or_else(|| unclaimed(&state.key.cluster))
+}
+
+/// The scopes that an object of one of them counts in. What nobody claims after a restart is a share of all that is
+/// ours in its cluster: which part of the configuration it once belonged to is not known any more.
+fn counting<'a>(scope: &'a ScopeId, everything: &'a ScopeId) -> impl Iterator<Item = &'a ScopeId> {
+    std::iter::once(scope).chain((scope != everything).then_some(everything))
 }
 
 fn unclaimed(cluster: &ClusterId) -> ScopeId {

@@ -7,6 +7,7 @@ mod definitions;
 mod equality;
 mod forms;
 mod harbor;
+mod killed;
 mod links;
 mod past;
 mod rig;
