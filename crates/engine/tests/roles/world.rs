@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) writes: Vec<Call>,
     /// What a fresh look finds besides the object itself.
     pub(crate) workspace_lives: bool,
+    /// How much is kept of what is followed from now on.
+    pub(crate) keep: Keep,
 }
 
 impl World {
@@ -42,6 +44,7 @@ impl World {
             now: 1_000,
             writes: Vec::new(),
             workspace_lives: true,
+            keep: Keep::Whole,
         };
         for (number, cluster) in clusters.iter().enumerate() {
             world.servers.insert(ClusterId::new(cluster), Server::default());
@@ -65,6 +68,11 @@ impl World {
 
     /// The process ends and starts again: nothing is left but what stands on the servers.
     pub(crate) fn restart(&mut self, kinds: &[&str]) {
+        self.restart_following(|_| kinds.to_vec());
+    }
+
+    /// The same, following other kinds in each cluster.
+    pub(crate) fn restart_following<'k>(&mut self, kinds: impl Fn(&str) -> Vec<&'k str>) {
         self.store = Store::new();
         self.engine = new_engine();
         self.followers.clear();
@@ -77,7 +85,7 @@ impl World {
             server.events.clear();
         }
         for cluster in clusters {
-            for kind in kinds {
+            for kind in kinds(cluster.0.as_str()) {
                 self.follow(cluster.0.as_str(), kind);
             }
         }
@@ -85,36 +93,61 @@ impl World {
 
     /// Follows a kind in a cluster from now on, and lists it.
     pub(crate) fn follow(&mut self, cluster: &str, kind: &str) {
-        let id = ClusterId::new(cluster);
-        let kind = crate::server::key(cluster, kind, "", "").kind;
-        let feed =
-            FeedId { place: PlaceId::new(cluster), endpoint: EndpointId::new("one"), kind: kind.clone() };
+        self.begin_to_follow(cluster, kind, Filter::All);
+        let page = self.servers[&ClusterId::new(cluster)].list(&key(cluster, kind, "", "").kind).to_string();
+        self.feed(cluster, kind, Input::Page(page.as_bytes()));
+        self.watch(cluster, kind);
+    }
+
+    /// Follows a kind in a cluster from now on; its first list is asked for and not answered yet.
+    pub(crate) fn begin_to_follow(&mut self, cluster: &str, kind: &str, filter: Filter) {
+        let id = key(cluster, kind, "", "");
+        let endpoint = EndpointId::new("one");
+        let feed = FeedId { place: PlaceId::new(cluster), endpoint, kind: id.kind.clone() };
         let definition = Definition {
             api_version: Name::new("v1"),
             kind_name: Name::new("Thing"),
             manager: Name::new("mailboat-test"),
-            filter: Filter::All,
-            keep: Keep::Whole,
+            filter,
+            keep: self.keep,
             limits: Limits::default(),
         };
         let mut news = Vec::new();
         let mut follower =
             Follower::new(feed, definition, Settings::default(), 1, &mut self.store, &mut news).unwrap();
         assert!(matches!(follower.next(self.clock()), Fetch::List { .. }));
-        let page = self.servers[&id].list(&kind).to_string();
-        follower.feed(
-            self.clock(),
-            follower.turn(),
-            Input::Page(page.as_bytes()),
-            &mut self.store,
-            &mut news,
-        );
-        assert!(matches!(follower.next(self.clock()), Fetch::Watch { .. }));
-        let opened = Input::Opened { new_connection: false };
-        follower.feed(self.clock(), follower.turn(), opened, &mut self.store, &mut news);
-        self.servers.get_mut(&id).unwrap().events.retain(|(key, ..)| key.kind != kind);
-        self.followers.insert((id, kind), follower);
+        self.followers.insert((id.cluster, id.kind), follower);
         self.tell(&news);
+    }
+
+    /// The first page of a list, with so many objects; more follow.
+    pub(crate) fn first_page(&mut self, cluster: &str, kind: &str, objects: usize) {
+        let id = key(cluster, kind, "", "");
+        let mut page = self.servers[&id.cluster].list(&id.kind);
+        page["items"].as_array_mut().unwrap().truncate(objects);
+        page["metadata"]["continue"] = json!("more");
+        self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+        let now = self.clock();
+        let follower = self.followers.get_mut(&(id.cluster, id.kind)).unwrap();
+        assert!(matches!(follower.next(now), Fetch::List { .. }), "more pages are asked for");
+    }
+
+    /// The last page of a list that left so many objects to it; then its watch begins.
+    pub(crate) fn last_page(&mut self, cluster: &str, kind: &str, shown: usize) {
+        let id = key(cluster, kind, "", "");
+        let mut page = self.servers[&id.cluster].list(&id.kind);
+        page["items"].as_array_mut().unwrap().drain(..shown);
+        self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+        self.watch(cluster, kind);
+    }
+
+    fn watch(&mut self, cluster: &str, kind: &str) {
+        let id = key(cluster, kind, "", "");
+        let now = self.clock();
+        let follower = self.followers.get_mut(&(id.cluster.clone(), id.kind.clone())).unwrap();
+        assert!(matches!(follower.next(now), Fetch::Watch { .. }));
+        self.feed(cluster, kind, Input::Opened { new_connection: false });
+        self.servers.get_mut(&id.cluster).unwrap().events.retain(|(key, ..)| key.kind != id.kind);
     }
 
     /// The link to a cluster is lost: its watch breaks off.
@@ -233,7 +266,9 @@ impl World {
     fn answer(&mut self, ticket: mailboat_engine::engine::Ticket, call: Call) {
         let mut next = Some((ticket, call));
         while let Some((ticket, call)) = next.take() {
-            let reply = self.servers.get_mut(&call.key.cluster).unwrap().call(&call);
+            let server = self.servers.get_mut(&call.key.cluster).unwrap();
+            server.seconds = self.now / 1_000;
+            let reply = server.call(&call);
             if reply.is_ok() && !call.dry_run {
                 self.writes.push(call);
             }
@@ -244,7 +279,9 @@ impl World {
     }
 
     pub(crate) fn put(&mut self, key: &Key, object: Value) {
-        self.servers.get_mut(&key.cluster).unwrap().put(key, object);
+        let server = self.servers.get_mut(&key.cluster).unwrap();
+        server.seconds = self.now / 1_000;
+        server.put(key, object);
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {

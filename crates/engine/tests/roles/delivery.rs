@@ -1,0 +1,202 @@
+//! What is wanted arrives, once, and stays as it is wanted.
+
+use crate::prelude::*;
+
+#[test]
+fn a_source_reaches_all_its_destinations_and_then_nothing_is_written() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    world.put(&source, config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    for edge in ["florin", "guilder"] {
+        let copy = world.object(&key(edge, "configmaps", "till", "pos")).expect("the copy");
+        assert_eq!(copy["data"], json!({ "a": "1" }), "{copy}");
+    }
+    assert_eq!(written(&mut world).len(), 2);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    world.put(&source, config_map("2"));
+    world.run();
+    assert_eq!(written(&mut world).len(), 2);
+    assert_eq!(world.object(&key("florin", "configmaps", "till", "pos")).unwrap()["data"]["a"], "2");
+}
+
+#[test]
+fn a_restart_with_nothing_changed_writes_nothing() {
+    let mut world = world();
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn a_field_taken_out_of_the_source_goes_from_the_copy_and_a_foreign_one_stays() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "till", "pos");
+    let mut object = config_map("1");
+    object["data"]["b"] = json!("x");
+    world.put(&source, object);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let mut theirs = world.object(&copy).unwrap().clone();
+    theirs["data"]["local"] = json!("edge");
+    world.put(&copy, theirs);
+    world.put(&source, config_map("1"));
+    world.run();
+    assert_eq!(world.object(&copy).unwrap()["data"], json!({ "a": "1", "local": "edge" }));
+}
+
+#[test]
+fn handing_over_between_placements_writes_nothing() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    configure(&mut world, translator("p2", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world).len(), 1);
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    assert!(world.object(&copy).is_some());
+    world.engine.configure(&world.store, &RouteId(Name::new("p2")), None);
+    world.run();
+    assert!(world.object(&copy).is_none(), "nobody wants it any more");
+}
+
+#[test]
+fn a_customizers_change_reaches_its_readers_only() {
+    let mut world = world();
+    let customizer = key("workload", "customizers", "", "colors");
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "red" }));
+    let mut custom = config_map("1");
+    custom["metadata"]["annotations"] = json!({ "customizer": "colors" });
+    world.put(&key("workload", "configmaps", "till", "custom"), custom);
+    world.put(&key("workload", "configmaps", "till", "plain"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    assert_eq!(
+        world.object(&key("florin", "configmaps", "till", "custom")).unwrap()["data"]["custom"],
+        "red"
+    );
+    written(&mut world);
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "blue" }));
+    world.run();
+    let writes = written(&mut world);
+    assert_eq!(writes.len(), 2, "{writes:?}");
+    assert!(writes.iter().all(|write| write.contains("till/custom")), "{writes:?}");
+    assert_eq!(
+        world.object(&key("guilder", "configmaps", "till", "custom")).unwrap()["data"]["custom"],
+        "blue"
+    );
+}
+
+#[test]
+fn what_cannot_be_customized_is_held_and_never_sent_by_half() {
+    let mut world = world();
+    let mut custom = config_map("1");
+    custom["metadata"]["annotations"] = json!({ "customizer": "missing" });
+    world.put(&key("workload", "configmaps", "till", "custom"), custom);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&key("florin", "configmaps", "till", "custom")).is_none());
+    let customizer = key("workload", "customizers", "", "missing");
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "red" }));
+    world.run();
+    let copy = key("florin", "configmaps", "till", "custom");
+    assert_eq!(world.object(&copy).unwrap()["data"]["custom"], "red");
+    // H14: its customizer goes first; the copy stays as it is until that is decided.
+    world.remove(&customizer);
+    written(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    assert!(matches!(world.engine.verdict(&copy), Some(Verdict::Waiting(Wait::Undecided(_)))));
+}
+
+#[test]
+fn another_hand_on_our_fields_is_put_right() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let mut theirs = world.object(&copy).unwrap().clone();
+    theirs["data"]["a"] = json!("edited");
+    world.put(&copy, theirs);
+    world.run();
+    assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1");
+    world.remove(&copy);
+    world.run();
+    assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1", "a deleted copy is made anew");
+}
+
+#[test]
+fn a_missing_namespace_is_made_first() {
+    let mut world = world();
+    world.put(&key("tenant", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, workload_syncer("w", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&key("florin", "namespaces", "", "mapped-till")).is_some());
+    assert!(world.object(&key("florin", "configmaps", "mapped-till", "pos")).is_some());
+}
+
+#[test]
+fn two_tenants_with_equal_names_do_not_meet_and_related_objects_come_along() {
+    let mut world = world();
+    for tenant in ["tenant", "workload"] {
+        world.put(&key(tenant, "configmaps", "till", "db"), config_map(tenant));
+    }
+    world.put(
+        &key("tenant", "secrets", "till", "db"),
+        json!({ "apiVersion": "v1", "kind": "Secret", "data": { "k": "v" } }),
+    );
+    configure(&mut world, publisher("t1", "tenant", GUILDER));
+    configure(&mut world, publisher("t2", "workload", GUILDER));
+    known(&mut world);
+    world.run();
+    for tenant in ["tenant", "workload"] {
+        let copy = key("guilder", "configmaps", "till", &format!("{tenant}-db"));
+        assert_eq!(world.object(&copy).unwrap()["data"]["a"], tenant);
+    }
+    let related = key("guilder", "secrets", "till", "tenant-related");
+    assert_eq!(world.object(&related).unwrap()["data"], json!({ "k": "v" }));
+    assert!(world.object(&key("guilder", "secrets", "till", "workload-related")).is_none());
+    // The related object goes: so does its copy, and the primary stays.
+    world.remove(&key("tenant", "secrets", "till", "db"));
+    world.run();
+    assert!(world.object(&related).is_none());
+    assert!(world.object(&key("guilder", "configmaps", "till", "tenant-db")).is_some());
+}
+
+#[test]
+fn what_another_hand_rewrites_while_the_source_is_in_doubt_is_put_right_afterwards() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.unserve("workload", "configmaps");
+    let mut theirs = world.object(&copy).unwrap().clone();
+    theirs["data"]["a"] = json!("theirs");
+    world.put(&copy, theirs);
+    world.run();
+    world.find_again("workload", "configmaps");
+    world.run();
+    assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1", "{:?}", world.engine.verdict(&copy));
+}

@@ -1,0 +1,89 @@
+//! Clusters that are away, servers that refuse, hands that fight.
+
+use crate::prelude::*;
+
+#[test]
+fn a_cluster_that_is_away_delays_itself_only_and_catches_up() {
+    let mut world = world();
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    let florin = key("florin", "configmaps", "till", "pos");
+    world.servers.get_mut(&florin.cluster).unwrap().away = true;
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run_for(10_000);
+    assert!(world.object(&key("guilder", "configmaps", "till", "pos")).is_some());
+    assert!(world.object(&florin).is_none());
+    world.servers.get_mut(&florin.cluster).unwrap().away = false;
+    world.run_for(120_000);
+    assert!(world.object(&florin).is_some());
+}
+
+#[test]
+fn h43_what_the_server_refuses_is_said_once_and_a_better_intent_goes_at_once() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&source, config_map("refused"));
+    world.servers.get_mut(&copy.cluster).unwrap().refuses = Some("refused");
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(600_000);
+    assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Refused(Refusal::Rejected)));
+    let tries = world.servers[&copy.cluster].refusals;
+    assert!((2..30).contains(&tries), "{tries} tries in ten minutes");
+    let said = world.engine.notices().iter().filter(|n| matches!(n.verdict, Verdict::Refused(_))).count();
+    assert_eq!(said, 1, "said {said} times");
+    let before = world.now;
+    world.put(&source, config_map("fine"));
+    world.run_for(1);
+    assert_eq!(world.object(&copy).unwrap()["data"]["a"], "fine");
+    assert!(world.now - before < 10, "it waited {} ms", world.now - before);
+}
+
+#[test]
+fn h24_a_fight_slows_down_and_says_with_whom() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&copy.cluster).unwrap().user = Some("operator");
+    let (start, mut rounds) = (world.now, 0);
+    while world.now < start + 300_000 {
+        let mut theirs = world.object(&copy).unwrap().clone();
+        if theirs["data"]["a"] == "1" {
+            rounds += 1;
+        }
+        theirs["data"]["a"] = json!("operator");
+        world.put(&copy, theirs);
+        world.run_for(1_000);
+        world.now += 1_000;
+    }
+    assert!((5..20).contains(&rounds), "{rounds} rounds in five minutes");
+    let notices = world.engine.notices();
+    let named = notices.iter().any(|n| {
+        n.verdict == Verdict::Waiting(Wait::Contention)
+            && n.fault.as_deref().is_some_and(|f| f.contains("operator"))
+    });
+    assert!(named, "{notices:?}");
+}
+
+#[test]
+fn a_cluster_that_is_away_is_tried_by_one_slot_at_a_time() {
+    let mut world = world();
+    for n in 0..50 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    let florin = key("florin", "configmaps", "till", "c00").cluster;
+    world.servers.get_mut(&florin).unwrap().away = true;
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(300_000);
+    let tries = world.servers[&florin].refusals;
+    assert!(tries < 100, "{tries} tries while it was away");
+    world.servers.get_mut(&florin).unwrap().away = false;
+    world.run_for(120_000);
+    let copies = world.servers[&florin].objects.keys().filter(|key| key.name.starts_with('c')).count();
+    assert_eq!(copies, 50);
+}

@@ -1,0 +1,52 @@
+//! What comes back: status, and why a slot stands as it stands.
+
+use crate::prelude::*;
+
+#[test]
+fn status_comes_back_to_the_source() {
+    let mut world = world();
+    let (mailbox, edge) =
+        (key("tenant", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    let mut ready = world.object(&edge).unwrap().clone();
+    ready["status"] = json!({ "ready": 3 });
+    world.put(&edge, ready);
+    world.run();
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+    written(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "H23: a status does not chase itself");
+}
+
+#[test]
+fn every_slot_can_be_explained() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("a value that must not be shown"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    configure(&mut world, translator("p2", &[FLORIN]));
+    known(&mut world);
+    let explain =
+        |world: &World| world.engine.explain(world.now, &world.store, &copy).map(|told| told.to_string());
+    assert_eq!(explain(&world), None);
+    world.run();
+    let told = explain(&world).unwrap();
+    for part in [
+        "wanted by p1",
+        "also wanted by p2",
+        "selected by spec.downsync[0]",
+        "our copy stands there",
+        "settled",
+    ] {
+        assert!(told.contains(part), "{part:?} is not said:\n{told}");
+    }
+    assert!(!told.contains("must not be shown"), "{told}");
+    world.servers.get_mut(&copy.cluster).unwrap().away = true;
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("2"));
+    world.run_for(5_000);
+    let told = explain(&world).unwrap();
+    assert!(told.contains("its cluster cannot be reached") && told.contains("connection refused"), "{told}");
+}

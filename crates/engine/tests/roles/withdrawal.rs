@@ -1,0 +1,185 @@
+//! What is no longer wanted goes, and nothing else does.
+
+use crate::prelude::*;
+
+#[test]
+fn a_deleted_source_is_looked_at_afresh_and_then_withdrawn() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&source, config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.remove(&source);
+    world.run();
+    assert!(world.object(&copy).is_none());
+    assert!(written(&mut world).last().unwrap().starts_with("delete("));
+    assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_source_that_goes_with_its_workspace_withdraws_nothing() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&source, config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.workspace_lives = false;
+    world.remove(&source);
+    world.run_for(300_000);
+    assert!(world.object(&copy).is_some(), "deleted by a dying workspace");
+}
+
+#[test]
+fn a_finalizer_holds_the_source_until_its_copy_is_gone() {
+    let mut world = world();
+    let source = key("tenant", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "mapped-till", "pos");
+    world.put(
+        &key("florin", "namespaces", "", "mapped-till"),
+        json!({ "apiVersion": "v1", "kind": "Namespace" }),
+    );
+    world.put(&source, config_map("1"));
+    configure(&mut world, workload_syncer("w", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy).is_some());
+    assert_eq!(world.object(&source).unwrap()["metadata"]["finalizers"], json!(["mailboat.dev/test"]));
+    world.remove(&source);
+    assert!(world.object(&source).is_some(), "it waits for us");
+    world.run();
+    assert!(world.object(&copy).is_none());
+    assert!(world.object(&source).is_none(), "and is gone when its copy is");
+}
+
+#[test]
+fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_that_is_much() {
+    let mut world = world();
+    for n in 0..20 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    world.run();
+    let copy = key("guilder", "configmaps", "till", "c00");
+    assert!(world.object(&copy).is_some(), "the configuration is not known as a whole yet");
+    known(&mut world);
+    world.run();
+    let Some(Verdict::Held(change)) = world.engine.verdict(&copy).cloned() else {
+        panic!("not held: {:?}", world.engine.verdict(&copy));
+    };
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    let scope = mailboat_engine::breaker::ScopeId(Name::new("unclaimed/guilder"));
+    let another = mailboat_engine::plan::ChangeId(change.0 ^ 1);
+    assert!(!world.engine.confirm(&scope, another), "another change was confirmed");
+    world.run();
+    assert!(world.object(&copy).is_some());
+    assert!(world.engine.confirm(&scope, change));
+    world.run();
+    let left = world.servers[&copy.cluster].objects.keys().filter(|key| key.kind == copy.kind).count();
+    assert_eq!(left, 0);
+    let florin = world.object(&key("florin", "configmaps", "till", "c00"));
+    assert!(florin.is_some(), "the other edge keeps its copies");
+}
+
+#[test]
+fn a_small_withdrawal_goes_unasked() {
+    let mut world = world();
+    for n in 0..3 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n}")), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    let mut smaller = translator("p1", &[FLORIN]);
+    smaller.version = 2;
+    configure(&mut world, smaller);
+    world.run();
+    assert!(world.object(&key("guilder", "configmaps", "till", "c0")).is_none());
+    assert!(world.object(&key("florin", "configmaps", "till", "c0")).is_some());
+}
+
+#[test]
+fn every_delete_carries_uid_and_version() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    world.put(&source, config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.remove(&source);
+    world.run();
+    let deletes: Vec<_> =
+        world.writes.iter().filter(|call| matches!(call.verb, Verb::Delete { .. })).collect();
+    assert_eq!(deletes.len(), 1);
+    assert!(matches!(deletes[0].verb, Verb::Delete { version: Some(_), .. }), "{deletes:?}");
+}
+
+#[test]
+fn h3_a_lost_link_deletes_nothing_and_makes_no_copy_a_source() {
+    let mut world = world();
+    let source = key("workload", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&source, config_map("1"));
+    // The copy bears the label that selects, as the source does.
+    let mut route = translator("p1", &[FLORIN]);
+    let plain = route.project;
+    route.project = Box::new(move |source, to, view| {
+        let mut wants = plain(source, to, view)?;
+        wants[0].1["metadata"] = json!({ "labels": { "place": "yes" } });
+        Ok(wants)
+    });
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    written(&mut world);
+    for cluster in ["florin", "workload"] {
+        world.lose(cluster, "configmaps");
+        world.run();
+        assert_eq!(written(&mut world), Vec::<String>::new(), "a lost link to {cluster} wrote something");
+        world.find_again(cluster, "configmaps");
+        world.run();
+        assert_eq!(
+            written(&mut world),
+            Vec::<String>::new(),
+            "a link to {cluster} that came back wrote something"
+        );
+    }
+    world.remove(&source);
+    world.run();
+    assert!(world.object(&copy).is_none(), "{:?}", world.engine.explain(world.now, &world.store, &copy));
+}
+
+#[test]
+fn a_route_configured_between_two_pages_of_a_first_list_deletes_nothing() {
+    let mut world = world();
+    for name in ["a", "b", "c"] {
+        world.put(&key("workload", "configmaps", "till", name), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // Everything but the sources is listed when the process is back; of these only a first page has come.
+    world.restart_following(|cluster| {
+        KINDS.into_iter().filter(|kind| (cluster, *kind) != ("workload", "configmaps")).collect()
+    });
+    world.begin_to_follow("workload", "configmaps", Filter::All);
+    world.first_page("workload", "configmaps", 2);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "something was done from half a list");
+    world.last_page("workload", "configmaps", 2);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "what the first page showed was forgotten");
+    for name in ["a", "b", "c"] {
+        let copy = key("florin", "configmaps", "till", name);
+        assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled), "{}", explain(&world, &copy));
+    }
+}
