@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::key::{Key, KindId, Name, Version};
 use mailboat_object::merge::diff;
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Part, Propagation, Verb};
@@ -73,17 +73,31 @@ pub fn compose(parts: &Parts<'_>) -> Composed {
             }
             None => Composed::Nothing,
         },
+        Action::LetGo { version, .. } => match parts.target {
+            Some(target) => Composed::Call(let_go(parts.key, parts.manager, target, Some(*version))),
+            None => Composed::Nothing,
+        },
+        Action::LookBefore { version } => Composed::Call(look_before(parts.key, *version)),
         Action::ConfirmGone(_) => Composed::Nothing,
     }
 }
 
-/// Lets go of an object that a first delivery met: an apply of nothing takes away what only we had put there.
-pub fn let_go(key: &Key, manager: &Name, met: &Object) -> Call {
+/// Reads an object as it was right before a version of it.
+pub fn look_before(key: &Key, version: Version) -> Call {
+    let verb = Verb::GetAt(Version(version.0.saturating_sub(1)));
+    Call { key: key.clone(), verb, part: Part::Whole, dry_run: false }
+}
+
+/// Lets go of an object that is not ours: an apply of nothing takes away what only we had put there.
+pub fn let_go(key: &Key, manager: &Name, met: &Object, at: Option<Version>) -> Call {
     let mut body = json!({
         "apiVersion": met.api_version(),
         "kind": met.kind_name(),
         "metadata": { "name": key.name.as_str(), "uid": met.uid.to_string() },
     });
+    if let Some(version) = at {
+        body["metadata"]["resourceVersion"] = Value::from(version.to_string());
+    }
     if !key.namespace.is_empty() {
         body["metadata"]["namespace"] = Value::from(key.namespace.as_str());
     }

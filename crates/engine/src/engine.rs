@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Abilities, Call};
 use mailboat_store::interest::PlaceId;
@@ -20,8 +20,9 @@ use slab::Slab;
 use crate::breaker::{Breaker, ScopeId, Threshold};
 use crate::fans::{Fans, RouteIndex};
 use crate::mark::{Mark, Marked, Marks, OwnerId};
-use crate::plan::{ChangeId, Verdict};
+use crate::plan::{ChangeId, Proof, Verdict};
 use crate::queue::{Queue, Urgency};
+use crate::record::Record;
 use crate::route::{Destination, DestinationId, Route, RouteId};
 use crate::slots::{SlotId, Slots};
 use crate::warrant::WholeConfiguration;
@@ -337,10 +338,30 @@ impl Engine {
     /// What a copy of ours remembers of its source: its key, and the version that it was made from. To be told to
     /// the store: a source that shows an older one was restored from a backup.
     pub fn remembered_by(&self, target: &Object) -> Option<(Key, Version)> {
-        self.mark_on(target).map(|mark| (mark.origin.key, mark.origin.version))
+        self.our_mark_on(target).map(|mark| (mark.origin.key, mark.origin.version))
     }
 
-    /// The mark of ours that an object bears.
+    /// The mark of ours that an object of ours bears.
+    pub(crate) fn our_mark_on(&self, target: &Object) -> Option<Mark> {
+        self.mark_on(target).filter(|mark| self.proof(target, mark) == Proof::Ours)
+    }
+
+    /// Whether an object with our mark is ours.
+    pub(crate) fn proof(&self, target: &Object, mark: &Mark) -> Proof {
+        let state = self.slots.find(&target.key).and_then(|slot| self.slots.get(slot));
+        let known = |uid: fn(&Record) -> &Option<Uid>| {
+            state.is_some_and(|state| uid(&state.record).as_ref() == Some(&target.uid))
+        };
+        if mark.confirmed || shows_our_making(target) || known(|record| &record.uid) {
+            Proof::Ours
+        } else if known(|record| &record.foreign) {
+            Proof::NotOurs
+        } else {
+            Proof::Open
+        }
+    }
+
+    /// The mark of ours that an object bears, whoever made the object.
     pub(crate) fn mark_on(&self, target: &Object) -> Option<Mark> {
         self.marks.iter().find_map(|marks| match marks.read(target) {
             Marked::Ours(mark) if mark.owner == self.owner => Some(mark),
@@ -388,6 +409,22 @@ pub(crate) fn urgency(key: &Key, live: bool) -> Urgency {
         (false, true) => Urgency::ListedFirst,
         (false, false) => Urgency::Listed,
     }
+}
+
+/// Whether an object with a mark that is not confirmed shows by itself that we made it.
+fn shows_our_making(target: &Object) -> bool {
+    made_by_our_write(target)
+        // Nobody else ever wrote it.
+        || target.hands.other.is_none()
+        // Our manager never wrote it: the mark came by another way, as with a restored backup, and not by a delivery
+        // that met something.
+        || target.hands.ours_at_seconds == 0
+}
+
+/// Whether our last write made an object. What it made was created by the same request, a moment later (admission
+/// lies between); what it met was created before. Within one second the two cannot be told apart.
+pub(crate) fn made_by_our_write(target: &Object) -> bool {
+    target.created_seconds().is_some_and(|created| target.hands.ours_at_seconds <= created + 1)
 }
 
 /// The sources of a kind that are known to be there: in one cluster, or in all that a place shows.

@@ -31,6 +31,9 @@ pub struct Mark {
     /// It is to stay when it is no longer wanted (create-only, orphaned on purpose). On the copy, because after
     /// a restart the configuration that said so may be gone (H16).
     pub leave: bool,
+    /// Whoever put it there knew the object. A first delivery does not: it may meet something, and if its answer is
+    /// then lost, our mark stands on what is not ours.
+    pub confirmed: bool,
 }
 
 /// What the marks on an object say.
@@ -50,7 +53,8 @@ pub trait Marks: Send + Sync {
     /// Deployment's annotations) is not a mark: the value names the object it belongs to.
     fn read(&self, target: &Object) -> Marked;
     /// The intent with our mark on it and, if it is for one object only, that object's uid: as it goes over the
-    /// wire. An error is a sentence for people.
+    /// wire. Without a uid the mark says that it is [not confirmed](Mark::confirmed). An error is a sentence for
+    /// people.
     fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String>;
     /// The merge patch that takes our mark off.
     fn remove(&self) -> Value;

@@ -29,6 +29,8 @@ pub struct Slot<'a> {
     pub target: Seen<&'a Object>,
     /// Whose mark it bears; [`Marked::Nobodys`] if nothing stands there.
     pub marked: &'a Marked,
+    /// Whether that mark is known to stand on an object that we made.
+    pub proof: Proof,
     /// Whether what stands there is what is wanted.
     pub likeness: Likeness,
     /// What is remembered.
@@ -49,6 +51,18 @@ pub enum Wanted<'a> {
     No(&'a Evidence),
     /// It cannot be said yet.
     Undecided(&'a Hold),
+}
+
+/// Whether an object with our mark is ours. A first delivery that met something, and whose answer was lost, leaves our
+/// mark on an object that is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Proof {
+    /// It is, or it bears no mark of ours.
+    Ours,
+    /// It is not: it stood there before our mark did.
+    NotOurs,
+    /// It cannot be told from the object itself.
+    Open,
 }
 
 /// Whether what stands in a slot is what is wanted there.
@@ -170,6 +184,8 @@ pub enum Refusal {
     OthersOwn(OwnerId),
     /// We put it there, and somebody took our mark off: it is theirs now.
     MarkRemoved,
+    /// Our mark stands on the object there, but it cannot be told any more whether we made it.
+    Unclear,
     /// The server looked at it and refuses it.
     Rejected,
 }
@@ -181,6 +197,11 @@ pub enum Action {
     EnsureNamespace,
     /// Let the server compare: a dry run of the delivery, which writes nothing.
     Compare,
+    /// Read what stands there as it was right before this version of it.
+    LookBefore {
+        /// The version that was seen.
+        version: Version,
+    },
     /// Look afresh at a source that seems to be gone, and at what it depends on.
     ConfirmGone(Key),
     /// Write the want.
@@ -201,8 +222,15 @@ pub enum Action {
     },
     /// Delete what stands there.
     Delete(Warrant),
-    /// Take our mark and our fields off, and leave the object.
+    /// Take our mark off, and leave the object as it is.
     Release {
+        /// Only from this object.
+        uid: Uid,
+        /// Only at this version.
+        version: Version,
+    },
+    /// Take off all that we put on an object that is not ours, our mark among it.
+    LetGo {
         /// Only from this object.
         uid: Uid,
         /// Only at this version.
@@ -231,6 +259,11 @@ pub enum How {
 
 /// Decides about one slot.
 pub fn plan(slot: &Slot<'_>) -> Plan {
+    match (&slot.target, slot.proof) {
+        (Seen::Present(target), Proof::NotOurs) => return let_go(slot, target),
+        (Seen::Present(target), Proof::Open) => return look_before(slot, target),
+        _ => {}
+    }
     match &slot.wanted {
         // Nothing new is sent and nothing is withdrawn on what is only half known.
         Wanted::Undecided(hold) => waiting(Wait::Undecided((*hold).clone())),
@@ -265,10 +298,11 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
             if slot.ready == Ready::NamespaceMissing {
                 return acting([Action::EnsureNamespace]);
             }
-            match not_now(slot) {
-                Some(verdict) => Plan { verdict, actions: smallvec![] },
-                None => acting([Action::Deliver { expect: Expect::New, how }]),
+            if let Some(verdict) = not_now(slot) {
+                return Plan { verdict, actions: smallvec![] };
             }
+            let expect = slot.record.hidden.clone().map_or(Expect::New, Expect::Uid);
+            acting([Action::Deliver { expect, how }])
         }
         Seen::Present(target) => match slot.marked {
             Marked::Ours(mark) if mark.owner == *slot.owner => {
@@ -293,6 +327,36 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
             Marked::Nobodys if slot.record.uid.as_ref() == Some(&target.uid) => refused(Refusal::MarkRemoved),
             Marked::Nobodys => refused(Refusal::Foreign),
         },
+    }
+}
+
+/// Our mark stands on an object that is not ours: whatever is wanted there, we take back what we put on it.
+fn let_go(slot: &Slot<'_>, target: &Object) -> Plan {
+    let (uid, version) = (target.uid.clone(), target.version);
+    match slot.ready {
+        Ready::ClusterAway => waiting(Wait::Cluster),
+        Ready::KindUnserved => waiting(Wait::Kind),
+        Ready::Resting | Ready::Rejected | Ready::Contended => refused(Refusal::Foreign),
+        Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding => {
+            let action =
+                if slot.apply { Action::LetGo { uid, version } } else { Action::Release { uid, version } };
+            Plan { verdict: Verdict::Refused(Refusal::Foreign), actions: smallvec![action] }
+        }
+    }
+}
+
+/// Our mark stands on an object that may not be ours: how it was before its last write may tell.
+fn look_before(slot: &Slot<'_>, target: &Object) -> Plan {
+    match slot.ready {
+        Ready::ClusterAway => waiting(Wait::Cluster),
+        Ready::KindUnserved => waiting(Wait::Kind),
+        Ready::Resting | Ready::Rejected | Ready::Contended => waiting(Wait::Rest),
+        Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding => {
+            if slot.record.unclear_at == Some(target.version) {
+                return refused(Refusal::Unclear);
+            }
+            acting([Action::LookBefore { version: target.version }])
+        }
     }
 }
 

@@ -8,6 +8,13 @@ use mailboat_object::key::{Uid, Version};
 pub struct Record {
     /// The uid of the copy that we made or recognized.
     pub uid: Option<Uid>,
+    /// Our own copy that a first delivery met though nothing was shown there: it is written by its uid as long as the
+    /// view that we follow does not show it.
+    pub hidden: Option<Uid>,
+    /// An object that bears our mark and was found to be another's.
+    pub foreign: Option<Uid>,
+    /// The version at which it could not be told whose the object is.
+    pub unclear_at: Option<Version>,
     /// The copy's content right after our last write, or when it was first seen to agree. Another content later
     /// is another's hand.
     pub result: Option<Digest>,

@@ -45,6 +45,8 @@ pub struct Object {
 pub struct Hands {
     /// The digest of the set of fields that our own manager applied; [`Digest::NONE`] if it owns nothing.
     pub ours: Digest,
+    /// When our own manager last wrote anything but a subresource, in Unix seconds; 0 if it never did.
+    pub ours_at_seconds: u64,
     /// The last other writer of anything but `status`.
     pub other: Option<Writer>,
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Key, Version};
+use mailboat_object::key::{Key, Uid};
 use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
 use mailboat_object::page::Page;
-use mailboat_object::wire::{Call, Fault, Part, Reply, Verb};
+use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
@@ -15,7 +15,7 @@ use super::sight::{Sight, WantedHere};
 use super::{ClusterState, Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
-use crate::plan::{Action, Expect, Likeness, Plan, Slot, Verdict, Wanted, plan};
+use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::route::View;
 use crate::slots::{SlotId, Written};
@@ -145,7 +145,8 @@ impl Engine {
             state.written = None;
         }
         if let Seen::Present(target) = &sight.target {
-            if matches!(sight.marked, Marked::Ours(_)) {
+            state.record.hidden = None;
+            if matches!(sight.marked, Marked::Ours(_)) && sight.proof == Proof::Ours {
                 state.record.uid = Some(target.uid.clone());
             } else {
                 state.record.uid = None;
@@ -204,6 +205,7 @@ impl Engine {
                 Seen::Unknown(doubt) => Seen::Unknown(*doubt),
             },
             marked: &sight.marked,
+            proof: sight.proof,
             likeness: sight.likeness,
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
@@ -277,33 +279,46 @@ impl Engine {
             self.wake_after_rest(now, id);
             return None;
         }
-        let before = Version(met.version.0.saturating_sub(1));
-        let call =
-            Call { key: state.key.clone(), verb: Verb::GetAt(before), part: Part::Whole, dry_run: false };
+        let call = crate::compose::look_before(&state.key, met.version);
         Some(self.launch(id, Work::LookBefore, None, call))
     }
 
     fn looked_before(&mut self, now: u64, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
         let state = self.slots.get(id)?;
         let met = state.met.clone()?;
-        let page = Page::parse(body, Limits::default()).ok()?;
-        let before = page.items().next().and_then(|item| decode(&state.key, &self.manager, item));
-        let foreign = before.as_ref().is_some_and(|before| self.mark_on(before).is_none());
-        if foreign {
-            let call = crate::compose::let_go(&state.key, &self.manager, &met);
-            return Some((Work::LetGo, call));
-        }
+        let whose = self.whose_before(&state.key, &met.uid, body)?;
+        let let_go = crate::compose::let_go(&state.key, &self.manager, &met, None);
         let state = self.slots.get_mut(id)?;
-        state.met = None;
-        // Our own, and up to date by now. As long as our view does not show it, that is all that can be known.
-        let patience = self.options.back_off_most;
-        self.rest_for(
-            now,
-            id,
-            patience,
-            "our copy stands there, but the view that we follow does not show it",
-        );
+        match whose {
+            Proof::NotOurs => return Some((Work::LetGo, let_go)),
+            // Our own, which the followed view does not show: it is written by its uid from now on, so that its mark
+            // does not look like that of a first delivery.
+            Proof::Ours => {
+                state.record.hidden = Some(met.uid.clone());
+                state.met = None;
+            }
+            Proof::Open => {
+                state.met = None;
+                let why =
+                    "something that the view does not show stands there, and whose it was cannot be told";
+                self.rest_for(now, id, self.options.back_off_most, why);
+            }
+        }
         None
+    }
+
+    /// Whose an object was before the write that is asked about.
+    fn whose_before(&self, key: &Key, uid: &Uid, body: &[u8]) -> Option<Proof> {
+        let page = Page::parse(body, Limits::default()).ok()?;
+        let before = page.items().next().and_then(|item| decode(key, &self.manager, item));
+        Some(match before.filter(|before| before.uid == *uid) {
+            // There was no such object: that write made it.
+            None => Proof::Ours,
+            Some(before) => match self.mark_on(&before) {
+                None => Proof::NotOurs,
+                Some(mark) => self.proof(&before, &mark),
+            },
+        })
     }
 
     fn launch(&mut self, id: SlotId, work: Work, intent: Option<Digest>, call: Call) -> Next {
@@ -351,8 +366,18 @@ impl Engine {
                 state.record.result = Some(written.content);
                 state.record.ours = (!written.hands.ours.is_none()).then_some(written.hands.ours);
                 state.record.differs_at = None;
-                state.written = Some(Written::At(written.version));
                 state.fresh = None;
+                if state.record.hidden.is_some() {
+                    // As long as our view does not show it, that it was written is all that can be known.
+                    let why = "our copy stands there, but the view that we follow does not show it";
+                    self.rest_for(now, id, self.options.back_off_most, why);
+                } else {
+                    state.written = Some(Written::At(written.version));
+                }
+            }
+            Action::LetGo { .. } | Action::Release { .. } => {
+                let left = decode(&state.key, &self.manager, &reply.body)?;
+                state.written = Some(Written::At(left.version));
             }
             Action::Compare => {
                 let would = decode(&state.key, &self.manager, &reply.body)?;
@@ -376,10 +401,18 @@ impl Engine {
                     state.record.reported = Some(target.status);
                 }
             }
-            Action::EnsureNamespace
-            | Action::Finalizer { .. }
-            | Action::Release { .. }
-            | Action::ConfirmGone(_) => {}
+            Action::LookBefore { version } => {
+                let key = state.key.clone();
+                let Seen::Present(target) = store.get(&key) else { return None };
+                let whose = self.whose_before(&key, &target.uid, &reply.body)?;
+                let record = &mut self.slots.get_mut(id)?.record;
+                match whose {
+                    Proof::Ours => record.uid = Some(target.uid.clone()),
+                    Proof::NotOurs => record.foreign = Some(target.uid.clone()),
+                    Proof::Open => record.unclear_at = Some(version),
+                }
+            }
+            Action::EnsureNamespace | Action::Finalizer { .. } | Action::ConfirmGone(_) => {}
         }
         None
     }

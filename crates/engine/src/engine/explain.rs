@@ -9,7 +9,7 @@ use mailboat_store::store::Store;
 use super::Engine;
 use super::sight::WantedHere;
 use crate::mark::Marked;
-use crate::plan::{Action, Refusal, Verdict, Wait};
+use crate::plan::{Action, Proof, Refusal, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::warrant::Evidence;
 
@@ -69,6 +69,10 @@ impl Engine {
                     (Seen::Unknown(doubt), ..) => format!("not known: {doubt}"),
                     (Seen::Absent(absence), ..) => {
                         format!("nothing stands there as of version {}", absence.version())
+                    }
+                    (Seen::Present(_), Marked::Ours(_), _) if sight.proof != Proof::Ours => {
+                        "an object stands there that a delivery met and marked, and whose answer was lost"
+                            .to_owned()
                     }
                     (Seen::Present(target), Marked::Ours(mark), wanted) => {
                         let wanted = match wanted {
@@ -171,6 +175,9 @@ impl fmt::Display for Refusal {
             ),
             Self::OthersOwn(owner) => write!(f, "the object there was put by {}", owner.0),
             Self::MarkRemoved => f.write_str("somebody took our mark off the object there: it is theirs now"),
+            Self::Unclear => f.write_str(
+                "our mark stands on the object there, but it cannot be told any more whether we made it; take the mark off if it is yours",
+            ),
             Self::Rejected => f.write_str("its server looked at it and refuses it"),
         }
     }

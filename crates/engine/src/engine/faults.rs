@@ -26,9 +26,19 @@ impl Engine {
         intent: Option<Digest>,
         fault: &Fault,
     ) {
+        if matches!(fault.kind, FaultKind::Conflict | FaultKind::NotFound)
+            && let Some(state) = self.slots.get_mut(id)
+        {
+            // Whatever stood there unseen is not there any more.
+            state.record.hidden = None;
+        }
         match fault.kind {
             // What was to go is gone.
-            FaultKind::NotFound if matches!(work, Work::Act(Action::Delete(_) | Action::Release { .. })) => {}
+            FaultKind::NotFound
+                if matches!(
+                    work,
+                    Work::Act(Action::Delete(_) | Action::Release { .. } | Action::LetGo { .. })
+                ) => {}
             FaultKind::Away => self.cluster_away(now, id, &fault.text),
             // Somebody was faster: decide anew at once, and only if that goes on, later.
             FaultKind::Conflict | FaultKind::Exists if self.first_attempt(id, &fault.text) => {}

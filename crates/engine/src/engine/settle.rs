@@ -31,7 +31,7 @@ impl Engine {
             self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
             if let Seen::Present(target) = store.get(&state.key)
-                && let Some(mark) = self.mark_on(target)
+                && let Some(mark) = self.our_mark_on(target)
             {
                 match self.evidence(store, state, &mark) {
                     Ok(evidence) => self.breaker.propose(&scope, &state.key, &evidence),

@@ -8,11 +8,11 @@ use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
-use super::Engine;
 use super::settle::went_back;
+use super::{Engine, made_by_our_write};
 use crate::likeness::covers;
 use crate::mark::{Mark, Marked};
-use crate::plan::{Likeness, Ready};
+use crate::plan::{Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
 use crate::slots::{SlotId, SlotState, Written};
@@ -24,6 +24,7 @@ pub(super) struct Sight {
     pub(super) target: Seen<Arc<Object>>,
     pub(super) source: Option<Arc<Object>>,
     pub(super) marked: Marked,
+    pub(super) proof: Proof,
     pub(super) wanted: WantedHere,
     pub(super) likeness: Likeness,
 }
@@ -50,7 +51,11 @@ impl Engine {
             (Seen::Present(target), WantedHere::By(want)) => likeness(&state.record, want, target, &marked),
             _ => Likeness::Same,
         };
-        Some(Sight { target, source, marked, wanted, likeness })
+        let proof = match (&target, &marked) {
+            (Seen::Present(target), Marked::Ours(mark)) => self.proof(target, mark),
+            _ => Proof::Ours,
+        };
+        Some(Sight { target, source, marked, proof, wanted, likeness })
     }
 
     fn wanted_of(
@@ -60,7 +65,7 @@ impl Engine {
         target: &Seen<Arc<Object>>,
     ) -> (WantedHere, Option<Arc<Object>>) {
         let mark = match target {
-            Seen::Present(target) => self.mark_on(target),
+            Seen::Present(target) => self.our_mark_on(target),
             _ => None,
         };
         let Some(claim) = state.claims.first() else {
@@ -187,7 +192,9 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
 fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> Likeness {
     let overlay = want.policy.delivery == Delivery::Overlay;
     match marked {
-        Marked::Ours(mark) if intends(mark, want) => {}
+        // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
+        // reads it next would have to find out again whose it is.
+        Marked::Ours(mark) if intends(mark, want) && (mark.confirmed || made_by_our_write(target)) => {}
         Marked::Nobodys if overlay => {}
         _ => return Likeness::Outdated,
     }

@@ -45,7 +45,7 @@ impl Marks for StandardMarks {
         let raw = Raw::parse(&want.body.json).map_err(|malformed| malformed.to_string())?;
         let mut edit = Edit::of(raw);
         edit.set_label(OWNER_LABEL, &self.owner.0);
-        edit.set_annotation(MARK_ANNOTATION, &text(want));
+        edit.set_annotation(MARK_ANNOTATION, &text(want, uid.is_some()));
         if let Some(uid) = uid {
             edit.set(&["metadata", "uid"], Value::from(uid.to_string())).map_err(|bad| bad.to_string())?;
         }
@@ -59,9 +59,9 @@ impl Marks for StandardMarks {
 
 /// A mark as text. It names the object that it was put on, because controllers copy annotations along to what
 /// they make: what they made is not ours.
-fn text(want: &Want) -> String {
+fn text(want: &Want, confirmed: bool) -> String {
     let (origin, slot) = (&want.origin, &want.slot);
-    json!({
+    let mut mark = json!({
         "on": on(slot),
         "cluster": origin.key.cluster.to_string(),
         "kind": origin.key.kind.to_string(),
@@ -71,8 +71,11 @@ fn text(want: &Want) -> String {
         "version": origin.version.0,
         "intent": want.body.digest.to_string(),
         "leave": want.leaves(),
-    })
-    .to_string()
+    });
+    if !confirmed {
+        mark["unconfirmed"] = Value::from(true);
+    }
+    mark.to_string()
 }
 
 fn on(slot: &Key) -> String {
@@ -101,6 +104,7 @@ fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
         },
         intent: member("intent")?.parse::<Digest>().ok()?,
         leave: mark.get("leave")?.as_bool()?,
+        confirmed: mark.get("unconfirmed").and_then(Value::as_bool) != Some(true),
     })
 }
 
@@ -167,8 +171,11 @@ mod tests {
             origin: want.origin.clone(),
             intent: want.body.digest,
             leave: true,
+            confirmed: true,
         };
-        assert_eq!(marks().read(&copy), Marked::Ours(expected));
+        assert_eq!(marks().read(&copy), Marked::Ours(expected.clone()));
+        let first = decode(&marks().write(&want, None).unwrap(), &want.slot.kind, "pos");
+        assert_eq!(marks().read(&first), Marked::Ours(Mark { confirmed: false, ..expected }));
         let them = StandardMarks::new(OwnerId(Name::new("them")));
         assert_eq!(them.read(&copy), Marked::Others(OwnerId(Name::new("us"))));
     }

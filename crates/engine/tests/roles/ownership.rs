@@ -76,3 +76,161 @@ fn a_copy_of_ours_that_a_view_hides_is_never_let_go() {
     assert_eq!(world.object(&copy).unwrap()["data"], standing["data"], "our own copy was emptied");
     assert!(!world.object(&copy).unwrap()["metadata"]["annotations"].is_null(), "our own copy lost its mark");
 }
+
+/// A foreign object that appeared unseen, met by a first delivery whose answer is lost.
+fn met_and_lost() -> World {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.put(&copy(), json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "theirs": "1" } }));
+    let server = world.servers.get_mut(&copy().cluster).unwrap();
+    let late = std::mem::take(&mut server.events);
+    server.loses_replies = 1;
+    world.now += 5_000;
+    world.run_for(1);
+    let server = world.servers.get_mut(&copy().cluster).unwrap();
+    assert_eq!(server.loses_replies, 0, "nothing was delivered");
+    let ours = std::mem::replace(&mut server.events, late);
+    server.events.extend(ours);
+    assert_eq!(world.object(&copy()).unwrap()["data"], json!({ "theirs": "1", "a": "1" }), "it was met");
+    world
+}
+
+fn is_foreign_again(world: &World) {
+    let Some(object) = world.object(&copy()) else { panic!("a foreign object was deleted") };
+    assert_eq!(object["data"], json!({ "theirs": "1" }), "{object}");
+    assert!(object["metadata"]["annotations"]["mailboat.dev/mark"].is_null(), "our mark stayed: {object}");
+    assert!(object["metadata"]["labels"]["mailboat.dev/owner"].is_null(), "our label stayed: {object}");
+}
+
+#[test]
+fn what_a_delivery_met_whose_answer_was_lost_is_let_go_when_it_is_seen() {
+    let mut world = met_and_lost();
+    world.run();
+    is_foreign_again(&world);
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Foreign)));
+    written(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "and that is all");
+}
+
+#[test]
+fn a_process_that_dies_before_it_learns_what_it_met_leaves_nothing_that_the_next_takes_for_its_own() {
+    let mut world = met_and_lost();
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    is_foreign_again(&world);
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Foreign)));
+}
+
+#[test]
+fn what_was_met_and_is_no_longer_selected_is_let_go_and_never_deleted() {
+    let mut world = met_and_lost();
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[GUILDER]));
+    known(&mut world);
+    world.run();
+    is_foreign_again(&world);
+    let deleted = written(&mut world).iter().any(|write| write.starts_with("delete"));
+    assert!(!deleted, "a delete was sent");
+}
+
+#[test]
+fn our_own_copy_is_ours_though_the_answer_to_its_first_delivery_was_lost() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    world.servers.get_mut(&copy().cluster).unwrap().loses_replies = 1;
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    assert_eq!(written(&mut world), Vec::<String>::new(), "it was written once more to be sure");
+    world.now += 3_600_000;
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    assert_eq!(written(&mut world), Vec::<String>::new(), "a restart wrote something");
+    world.remove(&source());
+    world.run();
+    assert!(world.object(&copy()).is_none(), "it is ours, and goes with its source");
+}
+
+#[test]
+fn an_admission_that_takes_its_time_does_not_disown_our_copy() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // The object is created seconds after the request was recorded as ours.
+    let server = world.servers.get_mut(&copy().cluster).unwrap();
+    server.objects.get_mut(&copy()).unwrap()["metadata"]["creationTimestamp"] = json!("2026-11-01T00:00:09Z");
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn our_copy_from_a_restored_backup_is_still_ours() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // Somebody restores the edge: the copy comes back under another manager and another uid, with our mark.
+    let mut restored = world.object(&copy()).unwrap().clone();
+    world.remove(&copy());
+    restored["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|member, _| ["name", "namespace", "labels", "annotations"].contains(&member.as_str()));
+    world.put(&copy(), restored);
+    world.run();
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    world.remove(&source());
+    world.run();
+    assert!(world.object(&copy()).is_none());
+}
+
+#[test]
+fn our_own_copy_that_a_first_delivery_met_is_known_again_by_the_next_process() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // Somebody else has written it, so that it does not show by itself whose it is.
+    let mut theirs = world.object(&copy()).unwrap().clone();
+    theirs["data"]["local"] = json!("edge");
+    world.put(&copy(), theirs);
+    world.put(&source(), config_map("2"));
+    world.run();
+    let standing = world.object(&copy()).unwrap().clone();
+    let later = standing["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    let mut hidden = standing;
+    hidden["metadata"]["resourceVersion"] = json!(later.to_string());
+    let server = world.servers.get_mut(&copy().cluster).unwrap();
+    server.events.push((copy(), "DELETED", hidden));
+    server.loses_replies = 1;
+    world.now += 5_000;
+    world.run_for(1);
+    let mark = world.object(&copy()).unwrap()["metadata"]["annotations"]["mailboat.dev/mark"].clone();
+    assert!(mark.as_str().unwrap().contains("unconfirmed"), "the first delivery went over it: {mark}");
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let object = world.object(&copy()).unwrap();
+    assert_eq!(object["data"], json!({ "a": "2", "local": "edge" }), "our own copy was let go: {object}");
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    let mark = world.object(&copy()).unwrap()["metadata"]["annotations"]["mailboat.dev/mark"].clone();
+    assert!(!mark.as_str().unwrap().contains("unconfirmed"), "nobody has to ask again: {mark}");
+}

@@ -34,10 +34,14 @@ pub(super) fn read(scanner: &mut Scanner<'_>, manager: &str) -> Result<Hands, Fl
         return Err(Flaw::new(scanner.at(), What::Expected("an array")));
     }
     let mut ours: Option<u64> = None;
+    let mut ours_at_seconds = 0;
     let mut latest: Option<Latest<'_>> = None;
     scanner.array(|scanner| {
         let entry = read_entry(scanner)?;
         if entry.manager == manager && !manager.is_empty() {
+            if entry.subresource.is_empty() {
+                ours_at_seconds = unix_seconds(&entry.time).unwrap_or_default().max(ours_at_seconds);
+            }
             if entry.operation == "Apply"
                 && entry.subresource.is_empty()
                 && let Some(fields) = entry.fields
@@ -67,7 +71,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>, manager: &str) -> Result<Hands, Fl
         operation: if entry.operation == "Apply" { Operation::Apply } else { Operation::Update },
         subresource: Name::new(&entry.subresource),
     });
-    Ok(Hands { ours: ours.map_or(Digest::NONE, Digest::of), other })
+    Ok(Hands { ours: ours.map_or(Digest::NONE, Digest::of), ours_at_seconds, other })
 }
 
 fn read_entry<'a>(scanner: &mut Scanner<'a>) -> Result<Entry<'a>, Flaw> {
