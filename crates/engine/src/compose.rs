@@ -48,6 +48,10 @@ pub fn compose(parts: &Parts<'_>) -> Composed {
     match parts.action {
         Action::EnsureNamespace => ensure_namespace(parts),
         Action::Deliver { expect, how } => deliver(parts, expect, *how, false),
+        Action::Read => {
+            let key = parts.key.clone();
+            Composed::Call(Call { key, verb: Verb::Get, part: Part::Whole, dry_run: false })
+        }
         Action::Compare => match parts.target {
             Some(target) => deliver(parts, &Expect::Uid(target.uid.clone()), How::Apply, true),
             None => Composed::Nothing,

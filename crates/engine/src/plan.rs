@@ -27,6 +27,8 @@ pub struct Slot<'a> {
     pub source: Option<&'a Object>,
     /// What stands there.
     pub target: Seen<&'a Object>,
+    /// It was read afresh for this decision, and its server said, naming it, that it is not there.
+    pub missing: bool,
     /// Whose mark it bears; [`Marked::Nobodys`] if nothing stands there.
     pub marked: &'a Marked,
     /// Whether that mark is known to stand on an object that we made.
@@ -195,6 +197,8 @@ pub enum Refusal {
 pub enum Action {
     /// Make the slot's namespace, if it is still missing.
     EnsureNamespace,
+    /// Read what stands there, fresh from its server.
+    Read,
     /// Let the server compare: a dry run of the delivery, which writes nothing.
     Compare,
     /// Read what stands there as it was right before this version of it.
@@ -282,28 +286,13 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
     let how = if slot.apply && want.policy.delivery != Delivery::ThreeWay { How::Apply } else { How::Patch };
     let absent_finalizer = missing_finalizer(slot, want);
     match &slot.target {
-        Seen::Unknown(doubt) => waiting(Wait::Target(*doubt)),
-        Seen::Absent(_) => {
-            // A source on its way out is not copied anew; what is there already follows it.
-            if slot.source.is_some_and(|source| source.deleting) {
-                return waiting(Wait::SourceEnding);
-            }
-            if want.policy.delivery == Delivery::Overlay {
-                return waiting(Wait::Overlaid);
-            }
-            // The finalizer first: a copy whose source could vanish unseen would be left behind (H17).
-            if let Some(finalizer) = absent_finalizer {
-                return acting([finalizer]);
-            }
-            if slot.ready == Ready::NamespaceMissing {
-                return acting([Action::EnsureNamespace]);
-            }
-            if let Some(verdict) = not_now(slot) {
-                return Plan { verdict, actions: smallvec![] };
-            }
-            let expect = slot.record.hidden.clone().map_or(Expect::New, Expect::Uid);
-            acting([Action::Deliver { expect, how }])
+        // A create cannot go over anything, so what a moment ago was not there may be made that way.
+        Seen::Unknown(doubt) if told_by_reading(*doubt) && slot.missing => {
+            make(slot, want, absent_finalizer, How::Patch)
         }
+        Seen::Unknown(doubt) if told_by_reading(*doubt) && not_now(slot).is_none() => acting([Action::Read]),
+        Seen::Unknown(doubt) => waiting(Wait::Target(*doubt)),
+        Seen::Absent(_) => make(slot, want, absent_finalizer, how),
         Seen::Present(target) => match slot.marked {
             Marked::Ours(mark) if mark.owner == *slot.owner => {
                 follow(slot, want, target, absent_finalizer, how)
@@ -328,6 +317,35 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
             Marked::Nobodys => refused(Refusal::Foreign),
         },
     }
+}
+
+/// Whether an object about which this is known can be told from reading it. Where the followed view shows only what
+/// bears a label, that something is not shown will never mean that it is not there.
+fn told_by_reading(doubt: Doubt) -> bool {
+    matches!(doubt, Doubt::Filtered)
+}
+
+/// Nothing stands there: it is made.
+fn make(slot: &Slot<'_>, want: &Want, finalizer: Option<Action>, how: How) -> Plan {
+    // A source on its way out is not copied anew; what is there already follows it.
+    if slot.source.is_some_and(|source| source.deleting) {
+        return waiting(Wait::SourceEnding);
+    }
+    if want.policy.delivery == Delivery::Overlay {
+        return waiting(Wait::Overlaid);
+    }
+    // The finalizer first: a copy whose source could vanish unseen would be left behind (H17).
+    if let Some(finalizer) = finalizer {
+        return acting([finalizer]);
+    }
+    if slot.ready == Ready::NamespaceMissing {
+        return acting([Action::EnsureNamespace]);
+    }
+    if let Some(verdict) = not_now(slot) {
+        return Plan { verdict, actions: smallvec![] };
+    }
+    let expect = slot.record.hidden.clone().map_or(Expect::New, Expect::Uid);
+    acting([Action::Deliver { expect, how }])
 }
 
 /// Our mark stands on an object that is not ours: whatever is wanted there, we take back what we put on it.

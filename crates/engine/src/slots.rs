@@ -50,6 +50,8 @@ pub struct SlotState {
     pub written: Option<Written>,
     /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
     pub fresh: Option<Arc<Object>>,
+    /// Whether what stands there was read for the next decision, because the store cannot tell. It is good for one.
+    pub reading: Reading,
     /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
     /// out, and until then it is neither ours nor let go.
     pub met: Option<Arc<Object>>,
@@ -69,6 +71,18 @@ pub struct SlotState {
     pub verdict: Option<Verdict>,
     /// The last fault, in the server's words; the only thing that is stored for explanations.
     pub fault: Option<Box<str>>,
+}
+
+/// What was read of a slot that the store cannot tell about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reading {
+    /// Nothing.
+    #[default]
+    None,
+    /// That nothing stands there.
+    Missing,
+    /// What stands there: [`SlotState::fresh`].
+    Found,
 }
 
 /// What our last call did, until our own view shows it.
@@ -149,6 +163,7 @@ impl SlotState {
             gone: None,
             written: None,
             fresh: None,
+            reading: Reading::None,
             met: None,
             under_way: false,
             again: false,

@@ -18,7 +18,7 @@ use crate::mark::Marked;
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::route::View;
-use crate::slots::{SlotId, Written};
+use crate::slots::{Reading, SlotId, Written};
 use crate::warrant::{Confirmed, Evidence, Look};
 
 /// Names a call under way.
@@ -166,6 +166,11 @@ impl Engine {
         self.notice(id, &decided.verdict);
         let gone = decided.verdict == Verdict::Settled && matches!(sight.wanted, WantedHere::No(_));
         let action = decided.actions.into_iter().next();
+        if let Some(state) = self.slots.get_mut(id)
+            && std::mem::take(&mut state.reading) == Reading::Found
+        {
+            state.fresh = None;
+        }
         match action {
             None if gone => self.forget(id),
             // What rests is looked at again when its rest is over, whoever asked for this look.
@@ -210,6 +215,7 @@ impl Engine {
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
             apply: cluster.is_some_and(|cluster| cluster.abilities.apply),
+            missing: state.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
         })
     }
@@ -310,7 +316,7 @@ impl Engine {
     /// Whose an object was before the write that is asked about.
     fn whose_before(&self, key: &Key, uid: &Uid, body: &[u8]) -> Option<Proof> {
         let page = Page::parse(body, Limits::default()).ok()?;
-        let before = page.items().next().and_then(|item| decode(key, &self.manager, item));
+        let before = page.items().next().and_then(|item| decode(key, &self.manager, item, Keep::Head));
         Some(match before.filter(|before| before.uid == *uid) {
             // There was no such object: that write made it.
             None => Proof::Ours,
@@ -357,7 +363,7 @@ impl Engine {
         };
         match action {
             Action::Deliver { expect, .. } => {
-                let written = decode(&state.key, &self.manager, &reply.body)?;
+                let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 if expect == Expect::New && !reply.created {
                     state.met = Some(Arc::new(written));
                     return None;
@@ -367,7 +373,11 @@ impl Engine {
                 state.record.ours = (!written.hands.ours.is_none()).then_some(written.hands.ours);
                 state.record.differs_at = None;
                 state.fresh = None;
-                if state.record.hidden.is_some() {
+                if store.get(&state.key).doubt().is_some() {
+                    // The answer is as good as a reading.
+                    state.reading = Reading::Found;
+                    state.fresh = Some(Arc::new(written));
+                } else if state.record.hidden.is_some() {
                     // As long as our view does not show it, that it was written is all that can be known.
                     let why = "our copy stands there, but the view that we follow does not show it";
                     self.rest_for(now, id, self.options.back_off_most, why);
@@ -375,12 +385,16 @@ impl Engine {
                     state.written = Some(Written::At(written.version));
                 }
             }
+            Action::Read => {
+                state.fresh = Some(Arc::new(decode(&state.key, &self.manager, &reply.body, Keep::Whole)?));
+                state.reading = Reading::Found;
+            }
             Action::LetGo { .. } | Action::Release { .. } => {
-                let left = decode(&state.key, &self.manager, &reply.body)?;
+                let left = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 state.written = Some(Written::At(left.version));
             }
             Action::Compare => {
-                let would = decode(&state.key, &self.manager, &reply.body)?;
+                let would = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 if let Seen::Present(target) = store.get(&state.key) {
                     if would.content == target.content {
                         state.record.fights = 0;
@@ -438,14 +452,14 @@ impl Engine {
     }
 }
 
-fn decode(key: &Key, manager: &str, body: &[u8]) -> Option<Object> {
+fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
     let place = Place {
         cluster: ClusterOf::One(&key.cluster),
         kind: &key.kind,
         api_version: "",
         kind_name: "",
         manager,
-        keep: Keep::Head,
+        keep,
         limits: Limits::default(),
     };
     Object::decode(body, &place).ok()

@@ -12,7 +12,7 @@ use super::{Away, Engine};
 use crate::fans::RouteIndex;
 use crate::plan::{Action, Verdict, Wait};
 use crate::queue::Urgency;
-use crate::slots::SlotId;
+use crate::slots::{Reading, SlotId};
 
 /// After so many milliseconds without another hand the count of fights begins anew.
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
@@ -33,6 +33,12 @@ impl Engine {
             state.record.hidden = None;
         }
         match fault.kind {
+            // That it is not there is an answer.
+            FaultKind::NotFound if *work == Work::Act(Action::Read) => {
+                if let Some(state) = self.slots.get_mut(id) {
+                    state.reading = Reading::Missing;
+                }
+            }
             // What was to go is gone.
             FaultKind::NotFound
                 if matches!(

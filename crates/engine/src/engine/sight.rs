@@ -15,7 +15,7 @@ use crate::mark::{Mark, Marked};
 use crate::plan::{Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{SlotId, SlotState, Written};
+use crate::slots::{Reading, SlotId, SlotState, Written};
 use crate::want::{Delivery, Hold, Want};
 use crate::warrant::{Evidence, SourceDeleting};
 
@@ -177,6 +177,9 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
         return None;
     }
     Some(match seen {
+        Seen::Unknown(_) if state.reading == Reading::Found && state.fresh.is_some() => {
+            return state.fresh.clone().map(Seen::Present);
+        }
         Seen::Unknown(doubt) => Seen::Unknown(doubt),
         Seen::Absent(absence) => Seen::Absent(absence),
         Seen::Present(target) => match &state.fresh {

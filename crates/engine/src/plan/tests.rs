@@ -219,6 +219,7 @@ fn every_slot(mut check: impl FnMut(&Slot<'_>, &Plan)) -> usize {
                                 },
                                 source,
                                 target,
+                                missing: false,
                                 marked,
                                 proof: Proof::Ours,
                                 likeness,
@@ -313,6 +314,7 @@ fn the_laws_hold_in_every_combination() {
                     assert!(!holds_ours, "lets the source go while its copy stands: {}", seen());
                 }
                 Action::EnsureNamespace
+                | Action::Read
                 | Action::Compare
                 | Action::ConfirmGone(_)
                 | Action::LookBefore { .. }
@@ -361,6 +363,7 @@ fn answer_from(
         },
         source: Some(source),
         target,
+        missing: false,
         marked,
         proof: Proof::Ours,
         likeness: Likeness::Same,
@@ -500,4 +503,21 @@ fn a_mark_that_proves_nothing_is_looked_into_and_never_acted_on() {
         });
         assert_eq!((plan.verdict, plan.actions.len()), (Verdict::Refused(Refusal::Unclear), 0));
     }
+}
+
+#[test]
+fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
+    let form = plain(Delivery::Apply);
+    let row = |doubt, missing| {
+        answer(&form, Seen::Unknown(doubt), &Marked::Nobodys, |slot| slot.missing = missing).actions.to_vec()
+    };
+    assert_eq!(row(Doubt::Filtered, false), [Action::Read]);
+    let create = Action::Deliver { expect: Expect::New, how: How::Patch };
+    assert_eq!(row(Doubt::Filtered, true), [create], "a create, which goes over nothing");
+    for doubt in [Doubt::Lost, Doubt::NotListed, Doubt::OlderThanKnown, Doubt::Withdrawn] {
+        assert_eq!(row(doubt, false), [], "{doubt}");
+        assert_eq!(row(doubt, true), [], "{doubt}");
+    }
+    let unwanted = answer(&Form::No(deselected()), Seen::Unknown(Doubt::Filtered), &Marked::Nobodys, |_| {});
+    assert_eq!(unwanted.actions.len(), 0, "what is not wanted is not worth a question");
 }

@@ -234,3 +234,50 @@ fn our_own_copy_that_a_first_delivery_met_is_known_again_by_the_next_process() {
     let mark = world.object(&copy()).unwrap()["metadata"]["annotations"]["mailboat.dev/mark"].clone();
     assert!(!mark.as_str().unwrap().contains("unconfirmed"), "nobody has to ask again: {mark}");
 }
+
+/// A world that follows only what bears our label at the first edge, as through a claimed view.
+fn labelled_world() -> World {
+    let mut world = world();
+    world.restart_following(|cluster| {
+        KINDS.into_iter().filter(|kind| (cluster, *kind) != ("florin", "configmaps")).collect()
+    });
+    world.follow_labelled("florin", "configmaps");
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world
+}
+
+#[test]
+fn where_absence_is_never_proven_a_copy_is_read_and_made_and_kept() {
+    let mut world = labelled_world();
+    world.put(&source(), config_map("1"));
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "1", "{}", explain(&world, &copy()));
+    let calls = written(&mut world);
+    assert!(calls.iter().any(|call| call.starts_with("create")), "{calls:?}");
+    world.put(&source(), config_map("2"));
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2");
+    written(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn where_absence_is_never_proven_a_foreign_object_is_found_by_reading_and_left_alone() {
+    let mut world = labelled_world();
+    world.put(&copy(), json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "theirs": "1" } }));
+    world.put(&source(), config_map("1"));
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"], json!({ "theirs": "1" }));
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Foreign)));
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    let reads = world.servers[&copy().cluster].gets;
+    world.run();
+    assert_eq!(world.servers[&copy().cluster].gets, reads, "one reading for one decision");
+    // Its name becomes free, which nobody is told; the next change of the source finds out.
+    world.remove(&copy());
+    world.put(&source(), config_map("2"));
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2", "{}", explain(&world, &copy()));
+}

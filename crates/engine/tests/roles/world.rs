@@ -1,6 +1,6 @@
 //! Clusters, followers, a store and the engine, joined by a loop without a clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_engine::engine::{Engine, Next, Options};
@@ -9,7 +9,7 @@ use mailboat_engine::route::{Destination, DestinationId};
 use mailboat_engine::warrant::Look;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits};
-use mailboat_object::wire::{Abilities, Call, Fault, FaultKind};
+use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
 use mailboat_store::seen::News;
 use mailboat_store::store::{Nature, Store};
@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) writes: Vec<Call>,
     /// What a fresh look finds besides the object itself.
     pub(crate) workspace_lives: bool,
+    /// What is followed by our own label only.
+    labelled: BTreeSet<(ClusterId, KindId)>,
     /// How much is kept of what is followed from now on.
     pub(crate) keep: Keep,
 }
@@ -44,6 +46,7 @@ impl World {
             now: 1_000,
             writes: Vec::new(),
             workspace_lives: true,
+            labelled: BTreeSet::new(),
             keep: Keep::Whole,
         };
         for (number, cluster) in clusters.iter().enumerate() {
@@ -76,6 +79,7 @@ impl World {
         self.store = Store::new();
         self.engine = new_engine();
         self.followers.clear();
+        self.labelled.clear();
         self.writes.clear();
         let clusters: Vec<ClusterId> = self.servers.keys().cloned().collect();
         for (number, cluster) in clusters.iter().enumerate() {
@@ -97,6 +101,18 @@ impl World {
         let page = self.servers[&ClusterId::new(cluster)].list(&key(cluster, kind, "", "").kind).to_string();
         self.feed(cluster, kind, Input::Page(page.as_bytes()));
         self.watch(cluster, kind);
+    }
+
+    /// Follows what bears our own label, and nothing else of a kind.
+    pub(crate) fn follow_labelled(&mut self, cluster: &str, kind: &str) {
+        let ours = Filter::Labels("mailboat.dev/owner=test".parse().unwrap());
+        self.begin_to_follow(cluster, kind, ours);
+        let id = key(cluster, kind, "", "");
+        let mut page = self.servers[&id.cluster].list(&id.kind);
+        page["items"].as_array_mut().unwrap().retain(bears_our_label);
+        self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+        self.watch(cluster, kind);
+        self.labelled.insert((id.cluster, id.kind));
     }
 
     /// Follows a kind in a cluster from now on; its first list is asked for and not answered yet.
@@ -204,6 +220,9 @@ impl World {
         let mut news = Vec::new();
         for (cluster, server) in &mut self.servers {
             for (key, kind, object) in std::mem::take(&mut server.events) {
+                if self.labelled.contains(&(cluster.clone(), key.kind.clone())) && !bears_our_label(&object) {
+                    continue;
+                }
                 if let Some(follower) = self.followers.get_mut(&(cluster.clone(), key.kind)) {
                     let line = json!({ "type": kind, "object": object }).to_string();
                     let now = Now { mono: Moment(self.now), wall_seconds: 0 };
@@ -269,7 +288,8 @@ impl World {
             let server = self.servers.get_mut(&call.key.cluster).unwrap();
             server.seconds = self.now / 1_000;
             let reply = server.call(&call);
-            if reply.is_ok() && !call.dry_run {
+            let reads = matches!(call.verb, Verb::Get | Verb::GetAt(_));
+            if reply.is_ok() && !call.dry_run && !reads {
                 self.writes.push(call);
             }
             if let Some(Next::Call(ticket, call)) = self.engine.done(self.now, &self.store, ticket, reply) {
@@ -291,6 +311,10 @@ impl World {
     pub(crate) fn object(&self, key: &Key) -> Option<&Value> {
         self.servers[&key.cluster].objects.get(key)
     }
+}
+
+fn bears_our_label(object: &Value) -> bool {
+    object["metadata"]["labels"]["mailboat.dev/owner"] == "test"
 }
 
 fn new_engine() -> Engine {
