@@ -23,7 +23,7 @@ const CORE_V1: &str = r#"{"kind":"APIResourceList","groupVersion":"v1","resource
 
 fn aggregated() -> Catalog {
     let mut catalog = Catalog::default();
-    catalog.add_aggregated(AGGREGATED_APIS.as_bytes()).expect("the aggregated form");
+    add_aggregated(&mut catalog, AGGREGATED_APIS.as_bytes()).expect("the aggregated form");
     catalog
 }
 
@@ -73,7 +73,7 @@ fn a_group_whose_server_is_down_is_unknown_and_the_rest_is_served() {
 #[test]
 fn a_plain_resource_list_folds_subresources_into_their_kind() {
     let mut catalog = Catalog::default();
-    catalog.add_group_version("", "v1", CORE_V1.as_bytes()).expect("the plain form");
+    add_group_version(&mut catalog, "", "v1", CORE_V1.as_bytes()).expect("the plain form");
     let Found::Served(pods) = catalog.find(&KindId::new("", "pods")) else { panic!("{catalog:?}") };
     assert!(pods.status && !pods.scale && pods.namespaced);
     assert_eq!(pods.api_version(), "v1");
@@ -85,7 +85,7 @@ fn a_plain_resource_list_folds_subresources_into_their_kind() {
 #[test]
 fn people_may_use_any_of_a_kinds_names() {
     let mut catalog = aggregated();
-    catalog.add_group_version("", "v1", CORE_V1.as_bytes()).expect("the plain form");
+    add_group_version(&mut catalog, "", "v1", CORE_V1.as_bytes()).expect("the plain form");
     for word in ["deployments", "deployment", "deploy", "Deployment", "deployments.apps", "deploy.apps"] {
         let found = catalog.find_word(word).map(|served| served.kind.to_string());
         assert_eq!(found.as_deref(), Some("deployments.apps"), "{word}");
@@ -99,11 +99,11 @@ fn people_may_use_any_of_a_kinds_names() {
 fn answers_of_another_form_are_recognized_as_such() {
     for body in ["", "{}", "<html>", "[]", r#"{"kind":"Status"}"#, "null", CORE_V1] {
         assert!(!is_aggregated(body.as_bytes()), "{body}");
-        assert!(Catalog::default().add_aggregated(body.as_bytes()).is_none(), "{body}");
+        assert!(add_aggregated(&mut Catalog::default(), body.as_bytes()).is_none(), "{body}");
         assert!(plain_group_versions(body.as_bytes(), PLAIN_GROUPS.as_bytes()).is_none(), "{body}");
     }
     assert!(is_aggregated(AGGREGATED_APIS.as_bytes()));
-    assert!(Catalog::default().add_group_version("", "v1", PLAIN_CORE.as_bytes()).is_none());
+    assert!(add_group_version(&mut Catalog::default(), "", "v1", PLAIN_CORE.as_bytes()).is_none());
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn a_null_where_a_list_should_be_is_an_empty_list() {
         {"name":"apibindings","singularName":"apibinding","namespaced":false,"kind":"APIBinding","verbs":["get","list","watch"],"shortNames":null},
         {"name":"apibindings/status","singularName":"","namespaced":false,"kind":"APIBinding","verbs":null}]}"#;
     let mut catalog = Catalog::default();
-    catalog.add_group_version("apis.kcp.io", "v1alpha2", body.as_bytes()).expect("the plain form");
+    add_group_version(&mut catalog, "apis.kcp.io", "v1alpha2", body.as_bytes()).expect("the plain form");
     let Found::Served(bindings) = catalog.find(&KindId::new("apis.kcp.io", "apibindings")) else {
         panic!("{catalog:?}")
     };
     assert!(bindings.verbs.can_follow() && bindings.status);
     let empty = br#"{"kind":"APIResourceList","resources":null}"#;
-    assert!(Catalog::default().add_group_version("x", "v1", empty).is_some());
+    assert!(add_group_version(&mut Catalog::default(), "x", "v1", empty).is_some());
     let none = br#"{"kind":"APIGroupList","groups":null}"#;
     assert_eq!(plain_group_versions(PLAIN_CORE.as_bytes(), none).map(|all| all.len()), Some(1));
 }

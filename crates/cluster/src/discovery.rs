@@ -14,7 +14,9 @@ use mailboat_object::wire::{Fault, FaultKind};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::catalog::{Catalog, Found, Served, is_aggregated, plain_group_versions};
+use crate::catalog::{
+    Catalog, Found, Served, add_aggregated, add_group_version, is_aggregated, plain_group_versions,
+};
 use crate::request::JSON;
 
 /// In which form discovery is to answer.
@@ -183,7 +185,7 @@ where
     let mut catalog = Catalog::default();
     // Only together: kcp aggregates `/api` alone, and leaves out of it what a workspace has bound.
     if is_aggregated(&api) && is_aggregated(&apis) {
-        let both = catalog.add_aggregated(&api).and_then(|()| catalog.add_aggregated(&apis));
+        let both = add_aggregated(&mut catalog, &api).and_then(|()| add_aggregated(&mut catalog, &apis));
         return both.map(|()| catalog).ok_or_else(not_understood);
     }
     let api = if is_aggregated(&api) { ask("/api".into(), Form::Plain).await? } else { api };
@@ -200,7 +202,7 @@ where
     let mut answers = answers.buffered(ASKED_AT_ONCE);
     while let Some((answer, group, version)) = answers.next().await {
         match answer {
-            Ok(body) => match catalog.add_group_version(&group, &version, &body) {
+            Ok(body) => match add_group_version(&mut catalog, &group, &version, &body) {
                 Some(()) => {}
                 None => catalog.doubt(&group, "its list of resources cannot be understood"),
             },

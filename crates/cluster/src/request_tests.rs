@@ -3,20 +3,20 @@ use std::sync::Arc;
 use mailboat_object::key::{ClusterId, Key, Uid};
 
 use super::*;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, add_group_version};
 
 fn served(resource: &str) -> Served {
     let mut catalog = Catalog::default();
-    catalog
-        .add_group_version(
+    add_group_version(
+            &mut catalog,
             "apps",
             "v1",
             br#"{"kind":"APIResourceList","resources":[{"name":"deployments","kind":"Deployment","namespaced":true},
                 {"name":"deployments/status","kind":"Deployment","namespaced":true},{"name":"deployments/scale","kind":"Scale","namespaced":true}]}"#,
         )
         .unwrap();
-    catalog
-        .add_group_version(
+    add_group_version(
+            &mut catalog,
             "",
             "v1",
             br#"{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},

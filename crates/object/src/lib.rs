@@ -10,8 +10,9 @@
 //! Reading order: [`key`] (what names an object), [`object`] (the object and its head), [`json`] (the scanner
 //! under it), [`malformed`] (why a body cannot be read), [`digest`], [`travel`] (what of an object is content),
 //! [`edit`], then [`page`] (list pages and watch lines), [`select`], [`jsonpath`], [`merge`], [`timestamp`],
-//! and [`wire`] (requests and replies as plain values).
+//! [`wire`] (requests and replies as plain values) and [`catalog`] (what a server serves).
 
+pub mod catalog;
 pub mod digest;
 pub mod edit;
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn catalog(kinds: &[&KindId]) -> Arc<Catalog> {
     });
     let list =
         format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}]}}"#, kinds.collect::<Vec<_>>().join(","));
-    Arc::new(Catalog::from_aggregated(list.as_bytes()).expect("an aggregated answer"))
+    Arc::new(mailboat_cluster::catalog::from_aggregated(list.as_bytes()).expect("an aggregated answer"))
 }
 
 fn object(name: &str, version: u64) -> String {
