@@ -145,6 +145,11 @@ impl Fans {
 }
 
 impl Fan {
+    /// Why it is not decided where the source goes, or what it is at some destination.
+    pub fn undecided(&self) -> Option<&Hold> {
+        self.hold.as_ref().or_else(|| self.legs.iter().find_map(|leg| leg.hold.as_deref()))
+    }
+
     /// The leg to a destination.
     pub fn leg(&self, to: DestinationId) -> Option<&Leg> {
         self.legs.binary_search_by_key(&to, |leg| leg.to).ok().and_then(|at| self.legs.get(at))

@@ -89,15 +89,17 @@ impl Engine {
                 Seen::Present(source) if went_back(source, mark) => {
                     return Err(hold("its source shows an older version than was delivered"));
                 }
-                Seen::Present(_)
-                    if self
-                        .routes_of(source)
-                        .iter()
-                        .any(|route| self.fans.find(*route, source).is_none()) =>
-                {
-                    return Err(hold("its source was not evaluated yet"));
+                Seen::Present(_) => {
+                    for route in self.routes_of(source) {
+                        let fan = self.fans.find(route, source).and_then(|fan| self.fans.get(fan));
+                        let fan = fan.ok_or_else(|| hold("its source was not evaluated yet"))?;
+                        // A route that cannot say what becomes of the source may mean this very slot: after a restart
+                        // nobody has claimed it yet.
+                        if let Some(hold) = fan.undecided() {
+                            return Err(hold.clone());
+                        }
+                    }
                 }
-                Seen::Present(_) => {}
             }
         }
         match self.configuration {

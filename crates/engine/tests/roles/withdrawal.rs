@@ -183,3 +183,27 @@ fn a_route_configured_between_two_pages_of_a_first_list_deletes_nothing() {
         assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled), "{}", explain(&world, &copy));
     }
 }
+
+#[test]
+fn what_is_held_undecided_is_not_withdrawn_after_a_restart() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    let customizer = key("workload", "customizers", "", "c1");
+    let mut object = config_map("1");
+    object["metadata"]["annotations"] = json!({ "customizer": "c1" });
+    world.put(&key("workload", "configmaps", "till", "pos"), object);
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Thing", "value": "x" }));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy).is_some());
+    // Without its customizer the route cannot say what the source is, and nobody claims the slot after a restart.
+    world.remove(&customizer);
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy).is_some(), "withdrawn: {:?}", written(&mut world));
+    let verdict = world.engine.verdict(&copy).cloned();
+    assert!(matches!(verdict, Some(Verdict::Waiting(Wait::Undecided(_)))), "{verdict:?}");
+}
