@@ -12,7 +12,7 @@
 //! **Never here:** I/O, async, a task, a clock of its own, a role's API types.
 //!
 //! Reading order: [`want`] (what a role asks for), [`mark`] (what stands on a copy), [`record`] (what is
-//! remembered of a slot), [`warrant`] (what a deletion needs), [`plan`].
+//! remembered of a slot), [`warrant`] (what a deletion needs), [`plan`], [`role`] (how a role is run).
 
 pub mod breaker;
 pub mod compose;
@@ -23,6 +23,7 @@ pub mod mark;
 pub mod plan;
 pub mod queue;
 pub mod record;
+pub mod role;
 pub mod route;
 pub mod slots;
 pub mod want;

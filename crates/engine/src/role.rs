@@ -1,0 +1,99 @@
+//! The seam between a role and whoever runs it.
+//!
+//! A role turns its own API objects into routes, and says what is to be followed for them. It decides and never does:
+//! what it is told comes in through [`Role`]'s methods, what it wants comes out of [`Role::next`] as [`Order`]s. A thin
+//! driver carries them out on real servers, and a simulation does so on simulated ones.
+
+use std::sync::Arc;
+
+use mailboat_object::catalog::Catalog;
+use mailboat_object::key::{ClusterId, KindId};
+use mailboat_object::wire::{Call, Fault, Reply};
+use mailboat_store::interest::{Interest, PlaceId};
+use mailboat_store::seen::News;
+use mailboat_store::store::Store;
+use mailboat_store::time::{Moment, Now};
+
+use crate::breaker::ScopeId;
+use crate::engine::{Engine, Notice};
+use crate::plan::ChangeId;
+use crate::route::{Destination, Route, RouteId};
+
+/// What decides for one role. Whoever runs it tells it everything, asks it what to do after that, and tells it what
+/// came of each thing that it asked for.
+pub trait Role {
+    /// Something was learned; the engine and the store know it already.
+    fn observe(&mut self, now: Now, store: &Store, news: &News);
+
+    /// What a place serves, as last heard.
+    fn served(&mut self, place: &PlaceId, catalog: &Arc<Catalog>);
+
+    /// A slot's verdict changed.
+    fn noticed(&mut self, notice: &Notice);
+
+    /// What came of an [`Order::Call`].
+    fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>);
+
+    /// What came of an [`Order::Look`].
+    fn looked(&mut self, now: Now, id: CallId, found: Result<Ground, Fault>);
+
+    /// What is to be done now. Asked whenever something was told, when the time asked for has come, and only while
+    /// the engine wants nothing more.
+    fn next(&mut self, now: Now, store: &Store, engine: &Engine) -> Turn;
+}
+
+/// Names something that a role asked for, so that the answer finds its question. A role gives the numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallId(pub u64);
+
+/// What a role wants done, in this order, and when it wants to be asked again at the latest.
+#[derive(Default)]
+pub struct Turn {
+    /// What to do.
+    pub orders: Vec<Order>,
+    /// When to ask again if nothing happens before.
+    pub wake: Option<Moment>,
+}
+
+/// One thing that a role wants done.
+pub enum Order {
+    /// Follow this and nothing else: the whole set, every time.
+    Follow(Vec<Interest>),
+    /// Name a destination of routes.
+    Destination(Destination),
+    /// A route was made, changed or, with `None`, taken away.
+    Configure(RouteId, Option<Arc<dyn Route>>),
+    /// The configuration is known as a whole, or is not any more.
+    ConfigurationKnown(Option<u64>),
+    /// Somebody confirmed a held change. One that does not fit is no error: what would go is another by now.
+    Confirm(ScopeId, ChangeId),
+    /// Look afresh at what a kind rests on in a cluster; see [`Ground`].
+    Look(CallId, ClusterId, KindId),
+    /// A small call of the role's own: a heartbeat, a status, a record. Never an object that a route carries.
+    Call(CallId, Call),
+}
+
+/// What a kind rests on in a cluster, looked at afresh. A list that shows nothing is believed only on solid ground: a
+/// workspace that is being deleted, and a kind whose binding or CRD is, answer with complete and empty lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ground {
+    /// The workspace is there and not being deleted; true for a plain cluster that answered.
+    pub workspace_lives: bool,
+    /// What serves the kind is there and not being deleted.
+    pub kind_served: bool,
+}
+
+impl Ground {
+    /// Whether an absence there can be believed.
+    pub fn is_solid(self) -> bool {
+        self.workspace_lives && self.kind_served
+    }
+}
+
+impl Engine {
+    /// Whether something is being evaluated, settled or called. While it is so, the verdicts do not tell everything:
+    /// a slot that is written anew keeps its last verdict meanwhile.
+    pub fn is_busy(&self) -> bool {
+        !self.evaluations.is_empty() || !self.unsettled.is_empty() || !self.flights.is_empty()
+    }
+}
