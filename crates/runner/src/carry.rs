@@ -26,7 +26,12 @@ pub struct Carrier {
     under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
 }
 
-/// How something that the engine wanted went.
+/// What came of something that the engine wanted.
+pub(crate) struct Answer {
+    ticket: Ticket,
+    done: Done,
+}
+
 enum Done {
     Called(Result<Reply, Fault>),
     Looked(Result<Look, Fault>),
@@ -65,9 +70,7 @@ impl Carrier {
                 // In this order: to stop is never starved, and an answer frees a place before news fill the queue.
                 biased;
                 result = &mut stop => return result,
-                Some((ticket, done)) = self.under_way.next(), if !self.under_way.is_empty() => {
-                    self.tell(ticket, done, followers);
-                }
+                answer = self.answer() => self.tell(answer, followers),
                 () = followers.step(&mut news) => self.learn(&mut news, followers),
                 () = sleep_until(alarm), if alarm.is_some() => {}
             }
@@ -77,9 +80,20 @@ impl Carrier {
     /// Tells the engine news: of what was fetched, of places that were opened, of bindings, of confirmations. What
     /// our copies remember of their sources is told to the store, which makes news in turn.
     pub fn learn(&mut self, news: &mut Vec<News>, followers: &mut Followers) {
+        self.learn_with(news, followers, |_, _| {});
+    }
+
+    /// The same, and each piece is told to somebody else after the engine.
+    pub(crate) fn learn_with(
+        &mut self,
+        news: &mut Vec<News>,
+        followers: &mut Followers,
+        mut also: impl FnMut(&Followers, &News),
+    ) {
         while !news.is_empty() {
             for piece in std::mem::take(news) {
                 self.engine.observe(followers.store(), &piece);
+                also(followers, &piece);
                 if let News::Object(Change { now: Seen::Present(target), .. }) = &piece
                     && let Some((source, version)) = self.engine.remembered_by(target)
                 {
@@ -89,7 +103,26 @@ impl Carrier {
         }
     }
 
-    async fn send_what_is_wanted(&mut self, followers: &Followers) -> Option<Instant> {
+    /// Waits for the next answer; for ever while nothing is under way. Nothing is lost if it is dropped.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        match self.under_way.next().await {
+            Some((ticket, done)) => Answer { ticket, done },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether a call or a look is under way.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// How a cluster is reached.
+    pub(crate) fn transport(&self, cluster: &ClusterId) -> Option<&Arc<dyn Transport>> {
+        self.transports.get(cluster)
+    }
+
+    /// Sends whatever the engine wants sent, and says when it wants to be asked again.
+    pub(crate) async fn send_what_is_wanted(&mut self, followers: &Followers) -> Option<Instant> {
         loop {
             let now = followers.now().mono;
             match self.engine.next(now.0, followers.store()) {
@@ -105,7 +138,7 @@ impl Carrier {
     fn send(&mut self, ticket: Ticket, call: Call) {
         let sent = match self.transports.get(&call.key.cluster) {
             Some(transport) => transport.call(call),
-            None => futures::future::ready(Err(unreached(&call.key))).boxed(),
+            None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
         };
         self.under_way.push(sent.map(move |reply| (ticket, Done::Called(reply))).boxed());
     }
@@ -113,12 +146,13 @@ impl Carrier {
     fn look(&mut self, ticket: Ticket, source: Key) {
         let looking = match self.transports.get(&source.cluster) {
             Some(transport) => look(Arc::clone(transport), source).boxed(),
-            None => futures::future::ready(Err(unreached(&source))).boxed(),
+            None => futures::future::ready(Err(unreached(&source.cluster))).boxed(),
         };
         self.under_way.push(looking.map(move |found| (ticket, Done::Looked(found))).boxed());
     }
 
-    fn tell(&mut self, ticket: Ticket, done: Done, followers: &Followers) {
+    /// Tells the engine an answer.
+    pub(crate) fn tell(&mut self, Answer { ticket, done }: Answer, followers: &Followers) {
         let now = followers.now().mono.0;
         match done {
             Done::Called(reply) => {
@@ -136,16 +170,16 @@ impl Carrier {
     }
 }
 
-fn unreached(key: &Key) -> Fault {
-    Fault::new(FaultKind::Away, format!("nobody said how cluster {} is reached", key.cluster))
+pub(crate) fn unreached(cluster: &ClusterId) -> Fault {
+    Fault::new(FaultKind::Away, format!("nobody said how cluster {cluster} is reached"))
 }
 
-fn in_so_long(now: Moment, at: Moment) -> Instant {
+pub(crate) fn in_so_long(now: Moment, at: Moment) -> Instant {
     // A millisecond later, so that the time has come when we wake.
     Instant::now() + (at - now) + Duration::from_millis(1)
 }
 
-async fn sleep_until(alarm: Option<Instant>) {
+pub(crate) async fn sleep_until(alarm: Option<Instant>) {
     match alarm {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

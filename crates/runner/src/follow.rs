@@ -433,8 +433,13 @@ impl Followers {
         }
     }
 
+    /// What a place serves, as last heard.
+    pub fn catalog(&self, place: &PlaceId) -> Option<&Arc<Catalog>> {
+        self.places.get(place)?.catalog.as_ref()
+    }
+
     /// A place serves this now: kinds that came are listed at once, kinds that went are unknown.
-    fn serves(&mut self, place: &PlaceId, catalog: &Arc<Catalog>, news: &mut Vec<News>) {
+    pub fn serves(&mut self, place: &PlaceId, catalog: &Arc<Catalog>, news: &mut Vec<News>) {
         let before = self.places.entry(place.clone()).or_default().catalog.replace(catalog.clone());
         let ids: Vec<FeedId> = self.feeds.keys().filter(|id| id.place == *place).cloned().collect();
         for id in ids {

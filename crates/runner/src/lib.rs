@@ -3,20 +3,23 @@
 //!
 //! [`Followers`] drives the followers of `store` over the transports of `cluster`. It owns the store in one
 //! task, holds any number of reads open at once, and gives out the news as they come. [`Carrier`] tells them to the
-//! engine and sends what it wants sent.
+//! engine and sends what it wants sent. [`Process`] runs both with one role: the body of every program.
 //!
 //! **Never here:** a decision. When to list, to watch, to wait or to give up, and what an answer means for an
 //! object, is said by the state machines; how a request is sent and what a failure is, by `cluster`.
 //!
 //! Reading order: [`follow`] (the loop), [`fetch`] (one read as a future), [`definition`] (which change of which
-//! object redefines a kind), [`carry`] (the engine's wishes as requests), [`look`] (a fresh look at a source).
+//! object redefines a kind), [`carry`] (the engine's wishes as requests), [`look`] (a fresh look at a source), [`process`]
+//! (all of it, with a role).
 
 pub mod carry;
 pub mod definition;
 mod fetch;
 pub mod follow;
 pub mod look;
+pub mod process;
 
 pub use carry::Carrier;
 pub use follow::{Followers, Follows};
-pub use look::look;
+pub use look::{ground, look};
+pub use process::Process;

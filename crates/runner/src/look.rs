@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use mailboat_cluster::{Found, Read, ReadMode, Transport};
+use mailboat_engine::role::Ground;
 use mailboat_engine::warrant::Look;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Limits;
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
@@ -31,27 +32,42 @@ pub async fn look(transport: Arc<dyn Transport>, source: Key) -> Result<Look, Fa
     if !object_missing {
         return Ok(Look { object_missing, workspace_lives: true, kind_served_as_before: true });
     }
+    let Ground { workspace_lives, kind_served } = ground_of(transport, &source.cluster, &source.kind).await?;
+    Ok(Look { object_missing, workspace_lives, kind_served_as_before: kind_served })
+}
+
+/// Looks at what a kind rests on in a cluster: its workspace, and the CRD or binding that serves it.
+pub async fn ground(
+    transport: Arc<dyn Transport>,
+    cluster: ClusterId,
+    kind: KindId,
+) -> Result<Ground, Fault> {
+    ground_of(&*transport, &cluster, &kind).await
+}
+
+async fn ground_of(
+    transport: &dyn Transport,
+    cluster: &ClusterId,
+    kind: &KindId,
+) -> Result<Ground, Fault> {
     transport.stale();
     let catalog = transport.catalog().await?;
     let serves = |kind: &KindId| matches!(catalog.find(kind), Found::Served(_));
     let workspace = KindId::new("core.kcp.io", "logicalclusters");
     let workspace_lives = !serves(&workspace)
-        || lives(transport, &cluster_scoped(&source, workspace, "cluster")).await?.is_some_and(|l| l);
+        || lives(transport, &cluster_scoped(cluster, workspace, "cluster")).await?.is_some_and(|l| l);
     let crds = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let bindings = KindId::new("apis.kcp.io", "apibindings");
     let by_crd = if serves(&crds) {
-        lives(transport, &cluster_scoped(&source, crds, &source.kind.to_string())).await?
+        lives(transport, &cluster_scoped(cluster, crds, &kind.to_string())).await?
     } else {
         None
     };
-    let by_binding = if by_crd.is_none() && serves(&bindings) {
-        bound(transport, bindings, &source.kind).await?
-    } else {
-        None
-    };
+    let by_binding =
+        if by_crd.is_none() && serves(&bindings) { bound(transport, bindings, kind).await? } else { None };
     // Neither a CRD nor a binding: a kind that is built in, or another server's behind this one.
-    let kind_served_as_before = by_crd.or(by_binding).unwrap_or(true) && serves(&source.kind);
-    Ok(Look { object_missing, workspace_lives, kind_served_as_before })
+    let kind_served = by_crd.or(by_binding).unwrap_or(true) && serves(kind);
+    Ok(Ground { workspace_lives, kind_served })
 }
 
 /// Whether an object is there and not being deleted; `None` if it is not there.
@@ -94,8 +110,8 @@ fn deleting(body: &[u8]) -> Result<bool, Fault> {
     Ok(root.get(&["metadata", "deletionTimestamp"]).is_some())
 }
 
-fn cluster_scoped(source: &Key, kind: KindId, name: &str) -> Key {
-    Key { cluster: source.cluster.clone(), kind, namespace: Name::EMPTY, name: Name::new(name) }
+fn cluster_scoped(cluster: &ClusterId, kind: KindId, name: &str) -> Key {
+    Key { cluster: cluster.clone(), kind, namespace: Name::EMPTY, name: Name::new(name) }
 }
 
 fn unreadable(why: &str) -> Fault {
