@@ -280,10 +280,17 @@ impl Engine {
             (None, Seen::Present(target)) if self.mark_on(target).is_some() => self.slots.at(&change.key),
             (None, _) => return,
         };
-        if let (Seen::Present(target), Some(state)) = (&change.now, self.slots.get_mut(slot)) {
+        if let Seen::Present(target) = &change.now {
+            let ours = self.our_mark_on(target).is_some();
+            let Some(state) = self.slots.get_mut(slot) else { return };
             // The body is at hand now, and may not be kept.
             if target.is_whole() && state.record.result.is_none() {
                 state.fresh = Some(Arc::clone(target));
+            }
+            // Counted before anything is planned: a share of what is not counted yet looks like all of it.
+            if ours {
+                state.record.uid = Some(target.uid.clone());
+                self.count(slot);
             }
         }
         self.plan_later(slot, urgency);

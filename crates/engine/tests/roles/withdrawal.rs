@@ -207,3 +207,25 @@ fn what_is_held_undecided_is_not_withdrawn_after_a_restart() {
     let verdict = world.engine.verdict(&copy).cloned();
     assert!(matches!(verdict, Some(Verdict::Waiting(Wait::Undecided(_)))), "{verdict:?}");
 }
+
+#[test]
+fn what_was_deselected_while_down_is_a_share_of_all_that_is_ours_there() {
+    let mut world = world();
+    for number in 0..40 {
+        let name = format!("pos-{number}");
+        world.put(&key("workload", "configmaps", "till", &name), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    for number in 0..15 {
+        world.remove(&key("workload", "configmaps", "till", &format!("pos-{number}")));
+    }
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let gone = key("florin", "configmaps", "till", "pos-3");
+    assert!(world.object(&gone).is_none(), "15 of 40 were held: {:?}", world.engine.verdict(&gone));
+    assert!(world.object(&key("florin", "configmaps", "till", "pos-20")).is_some());
+}
