@@ -87,13 +87,15 @@ impl Plain {
 pub(crate) fn of_call(call: &Call, served: &Served) -> Result<Plain, Fault> {
     check(call, served)?;
     let mut target = collection(served, &call.key.namespace);
-    if !matches!(call.verb, Verb::Create { .. } | Verb::GetAt(_)) {
+    let of_collection = matches!(call.verb, Verb::Create { .. } | Verb::GetAt(_)) && call.part == Part::Whole;
+    if !of_collection {
         target.push('/');
         escape(&mut target, &call.key.name);
         target.push_str(match call.part {
             Part::Whole => "",
             Part::Status => "/status",
             Part::Scale => "/scale",
+            Part::Token => "/token",
         });
     }
     let mut query = Query::new(&mut target);
@@ -191,10 +193,13 @@ fn check(call: &Call, served: &Served) -> Result<(), Fault> {
         let scope = if served.namespaced { "lives in a namespace" } else { "has no namespace" };
         return Err(bug(format!("{key}: its kind {scope}")));
     }
-    if matches!(call.verb, Verb::Create { .. } | Verb::Delete { .. } | Verb::GetAt(_))
-        && call.part != Part::Whole
-    {
+    let by_itself = matches!(call.verb, Verb::Create { .. } | Verb::Delete { .. } | Verb::GetAt(_));
+    let of_token = matches!(call.verb, Verb::Create { .. }) && call.part == Part::Token;
+    if by_itself && call.part != Part::Whole && !of_token {
         return Err(bug(format!("{key}: a subresource is not created, deleted or remembered by itself")));
+    }
+    if call.part == Part::Token && !(of_token && key.kind == KindId::new("", "serviceaccounts")) {
+        return Err(bug(format!("{key}: a token is created, and for a ServiceAccount only")));
     }
     if matches!(&call.verb, Verb::Apply { manager, .. } if manager.is_empty()) {
         return Err(bug(format!("{key}: an apply needs a field manager")));

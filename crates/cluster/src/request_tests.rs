@@ -20,6 +20,7 @@ fn served(resource: &str) -> Served {
             "",
             "v1",
             br#"{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},
+                {"name":"serviceaccounts","kind":"ServiceAccount","namespaced":true},
                 {"name":"namespaces","kind":"Namespace","namespaced":false}]}"#,
         )
         .unwrap();
@@ -124,6 +125,17 @@ fn subresources_dry_runs_and_odd_names_go_into_the_target() {
 }
 
 #[test]
+fn a_token_is_created_below_its_service_account() {
+    let create = Verb::Create { body: body(), manager: Name::EMPTY };
+    let (mut token, accounts) = call("serviceaccounts", "default", "syncer", create);
+    token.part = Part::Token;
+    assert_eq!(
+        line(&token, &accounts),
+        "POST /api/v1/namespaces/default/serviceaccounts/syncer/token application/json"
+    );
+}
+
+#[test]
 fn a_body_is_shared_and_not_copied() {
     let bytes = body();
     let (call, served) =
@@ -145,7 +157,11 @@ fn a_request_that_must_never_be_made_is_refused_before_it_is_sent() {
     let (apply, _) =
         call("deployments", "till", "pos", Verb::Apply { body: body(), manager: Name::EMPTY, force: true });
     let (get, configmaps) = call("configmaps", "till", "menu", Verb::Get);
+    let (read_token, accounts) = call("serviceaccounts", "till", "syncer", Verb::Get);
     let cases = [
+        (part(read_token, Part::Token), &accounts, FaultKind::Bug),
+        (part(get.clone(), Part::Token), &configmaps, FaultKind::Bug),
+        (part(create.clone(), Part::Token), &deployments, FaultKind::Bug),
         (no_namespace, &deployments, FaultKind::Bug),
         (with_namespace, &namespaces, FaultKind::Bug),
         (no_name, &deployments, FaultKind::Bug),

@@ -32,6 +32,8 @@ pub enum Part {
     Status,
     /// Its `scale` subresource.
     Scale,
+    /// The `token` subresource of a ServiceAccount, which is only ever created: each time a new token.
+    Token,
 }
 
 /// What a call does.

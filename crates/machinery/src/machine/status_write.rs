@@ -26,7 +26,7 @@ impl Writing<'_> {
                 put_back(body, &path, old);
             }),
             (Part::Whole, Some(_)) => put_back(body, &["status"], live.body.get("status")),
-            (Part::Scale | Part::Whole | Part::Status, _) => {}
+            (Part::Scale | Part::Token | Part::Whole | Part::Status, _) => {}
         }
         if let Some(prepare) = rules.prepare {
             prepare(body, Some(&live.body));

@@ -231,6 +231,8 @@ impl Machine {
         let kind = self.served(key)?;
         if (options.part == Part::Status && kind.rules.status.is_none())
             || (options.part == Part::Scale && kind.rules.scale.is_none())
+            // Tokens are signed by a server, which has the key; nothing of them is stored.
+            || options.part == Part::Token
         {
             return Err(Status::unserved());
         }
@@ -352,18 +354,19 @@ impl Writing<'_> {
         match self.options.part {
             Part::Whole => Some(FieldSet::of(paths)),
             Part::Status => Some(status.resets.clone()),
-            Part::Scale => None,
+            Part::Scale | Part::Token => None,
         }
     }
 
     fn subresource(&self) -> &'static Name {
         use std::sync::LazyLock;
-        static NAMES: LazyLock<[Name; 3]> =
-            LazyLock::new(|| [Name::EMPTY, Name::new("status"), Name::new("scale")]);
+        static NAMES: LazyLock<[Name; 4]> =
+            LazyLock::new(|| [Name::EMPTY, Name::new("status"), Name::new("scale"), Name::new("token")]);
         match self.options.part {
             Part::Whole => &NAMES[0],
             Part::Status => &NAMES[1],
             Part::Scale => &NAMES[2],
+            Part::Token => &NAMES[3],
         }
     }
 
