@@ -46,6 +46,19 @@ struct State {
     renewed_at: Instant,
 }
 
+/// How a server is reached and known; without anybody's credential.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ServerAddress {
+    /// Its URL, without a workspace or view.
+    pub url: String,
+    /// The certificates of the authority that signed its own, as PEM; `None`: those that the system trusts.
+    pub certificate_authority_pem: Option<String>,
+    /// The name that its certificate bears, if it is not the URL's.
+    pub tls_server_name: Option<String>,
+    /// Whether its certificate is not checked at all.
+    pub insecure: bool,
+}
+
 /// Where below a server a request goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Location {
@@ -83,6 +96,22 @@ impl Connection {
     /// The configured server without path and credential, for messages.
     pub fn server(&self) -> String {
         self.lock().session.origin.to_string()
+    }
+
+    /// How the configured server is reached and known, for whoever writes a configuration for somebody else.
+    pub fn address(&self) -> ServerAddress {
+        let state = self.lock();
+        let session = &state.session;
+        let mut address = session.address.clone();
+        address.url = format!("{}{}", session.origin, root_of(&session.base));
+        address
+    }
+
+    /// The path of the workspace or view that the configuration points to, such as `/clusters/root:org`; empty for
+    /// the server itself.
+    pub fn path(&self) -> String {
+        let base = self.base();
+        base[root_of(&base).len()..].to_owned()
     }
 
     /// How many TCP connections are open.
@@ -431,6 +460,25 @@ mod tests {
         ] {
             assert_eq!(root_of(base), root, "{base}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_says_where_it_leads_and_nothing_of_its_credential() {
+        let certificate = rcgen::generate_simple_self_signed(vec!["kcp".to_owned()]).unwrap().cert;
+        let mut config =
+            kube::Config::new("https://kcp.example.org:6443/gateway/clusters/root:org".parse().unwrap());
+        config.root_cert = Some(vec![certificate.der().to_vec()]);
+        config.tls_server_name = Some("kcp".to_owned());
+        config.auth_info.token = Some("s3cr3t".to_owned().into());
+        let source = Source::Given(Box::new(config));
+        let connection = Connection::open(source, Settings::default()).await.unwrap();
+        let address = connection.address();
+        assert_eq!(address.url, "https://kcp.example.org:6443/gateway");
+        assert_eq!(connection.path(), "/clusters/root:org");
+        let pem = address.certificate_authority_pem.clone().unwrap_or_default();
+        assert_eq!(pem, certificate.pem().replace("\r\n", "\n"));
+        assert_eq!((address.tls_server_name.as_deref(), address.insecure), (Some("kcp"), false));
+        assert!(!format!("{address:?}").contains("s3cr3t"));
     }
 
     #[test]

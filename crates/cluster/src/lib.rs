@@ -36,7 +36,7 @@ pub mod view;
 
 pub use catalog::{Catalog, Found, Served, Verbs};
 pub use cluster::Cluster;
-pub use connection::Connection;
+pub use connection::{Connection, ServerAddress};
 pub use lines::Lines;
 pub use request::{Read, ReadMode};
 pub use settings::{Rate, Retry, Settings};

@@ -6,11 +6,13 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base64::Engine as _;
 use http::{HeaderMap, HeaderValue, Request, header};
 use jiff::Timestamp;
 use kube::client::ConfigExt as _;
 use tower::{Layer as _, ServiceExt as _};
 
+use crate::connection::ServerAddress;
 use crate::dial::{Dialer, Origin};
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -24,6 +26,8 @@ pub(crate) struct Session {
     /// Grows with each reading.
     pub(crate) number: u64,
     pub(crate) origin: Origin,
+    /// How the server is known, without its URL.
+    pub(crate) address: ServerAddress,
     /// The path of the configured URL, without a slash at its end.
     pub(crate) base: String,
     /// Sent with every request: authorization, impersonation, user agent.
@@ -73,6 +77,7 @@ impl Session {
         Ok(Self {
             number: before.map_or(0, |before| before.number + 1),
             origin,
+            address: address(&loaded),
             base: loaded.config.cluster_url.path().trim_end_matches('/').to_owned(),
             headers,
             renew_at: credential.renew_at,
@@ -115,6 +120,27 @@ impl Session {
         let pools = self.pools.by_origin.lock().unwrap_or_else(PoisonError::into_inner);
         pools.values().map(|pool| pool.open_links()).sum()
     }
+}
+
+fn address(loaded: &Loaded) -> ServerAddress {
+    let config = &loaded.config;
+    ServerAddress {
+        url: String::new(),
+        certificate_authority_pem: config
+            .root_cert
+            .as_ref()
+            .map(|all| all.iter().map(|der| pem(der)).collect()),
+        tls_server_name: config.tls_server_name.clone(),
+        insecure: config.accept_invalid_certs,
+    }
+}
+
+/// A certificate as text, in lines of 64 characters as RFC 7468 wants them.
+fn pem(der: &[u8]) -> String {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(der);
+    let lines: Vec<&str> =
+        (0..encoded.len()).step_by(64).filter_map(|at| encoded.get(at..encoded.len().min(at + 64))).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
 /// A number that differs when a new TLS configuration is needed.

@@ -24,6 +24,7 @@ pub use export::{MAILBOX_CLAIMS, MailboxClaim};
 pub use kinds::{BuiltinKind, COMPUTE, DENATURED};
 pub use openapi::{OpenApiSource, openapi_sources, trim_openapi};
 pub use schema::{ResourceSchema, Scope};
+pub use yaml::text as yaml;
 
 /// Why something could not be generated. All of these are mistakes in this crate or in its OpenAPI documents.
 #[derive(Debug, thiserror::Error)]

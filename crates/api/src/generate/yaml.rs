@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// `value` as a YAML document.
-pub(super) fn text(value: &Value) -> String {
+/// `value` as a YAML document, the same on every machine.
+pub fn text(value: &Value) -> String {
     let mut out = String::new();
     block(&mut out, value, 0, true);
     out
