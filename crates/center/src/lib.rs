@@ -1,0 +1,20 @@
+//! The center's deciding parts: what of a workload workspace goes to which edges, in which form, and what is
+//! said about it afterwards.
+//!
+//! Users put ordinary objects and EdgePlacements into workload workspaces, and describe their edges by
+//! Locations and SyncTargets in inventory workspaces. From these the center makes slices (which placement goes
+//! where), copies in mailboxes (customized and denatured), one SyncerConfig per mailbox, and summaries of what
+//! the edges report. Each of these is worked out here as a plain function of what is known; the one engine
+//! carries it out.
+//!
+//! **Never here:** I/O, async, a task, a clock of its own, a second sync loop.
+//!
+//! Reading order: [`what`] (which objects a placement selects), [`customize`] and [`denature`] (what becomes
+//! of an object on its way).
+
+pub mod customize;
+pub mod denature;
+#[cfg(test)]
+mod fixtures;
+pub mod selector;
+pub mod what;
