@@ -1,58 +1,109 @@
 //! `cargo xtask sim`: the simulated world, one script of edits and faults for each seed.
 
-use std::time::Instant;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
-use mailboat_sim::Options;
+use anyhow::{Context, Result, bail};
 
+use crate::process::{Job, tail};
+use crate::report::Part;
+use crate::repository::Repository;
+use crate::suite::Run;
 use crate::verdict::Verdict;
 
 /// Shown at the end of the help.
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask sim --seeds 1000
-  cargo xtask sim --seed 81";
+  cargo xtask sim                          a quick look
+  cargo xtask sim --seeds 1000000          as long as you like
+  cargo xtask sim --seeds 1000 --from 5000 other seeds
+  cargo xtask sim --seed 81                one again, exactly as it was";
 
+/// The package whose program plays the seeds, and that program.
+const PACKAGE: &str = "mailboat-sim";
+const PROGRAM: &str = "simulate";
+/// So many schedules are a part of `cargo xtask test`.
+const SEEDS_TESTED: u64 = 2_000;
 /// So many seeds are played unless another number is asked for.
 const SEEDS: u64 = 200;
-/// After so many failing seeds the rest is not played.
-const FAILURES_AT_MOST: usize = 5;
+/// How long a release build may take on a fresh machine.
+const BUILD_LIMIT: Duration = Duration::from_mins(30);
+/// How long the schedules that are a part of the tests may take on a busy machine.
+const TEST_LIMIT: Duration = Duration::from_mins(10);
+/// How much of a failed program's log is shown.
+const LINES_SHOWN: usize = 200;
 
 /// Run the simulated world with its faults.
 ///
-/// Runs the engine in a simulated world, one script of edits and faults for each seed, and prints every failing
-/// seed with its script, shrunk. `--seed` replays one.
+/// Runs the engine in a simulated world, one script of edits and faults for each seed, on all cores and as a release
+/// build. Prints every failing seed with its script, shrunk. `--seed` replays one, exactly.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// How many seeds to run
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     seeds: Option<u64>,
+    /// The first seed
+    #[arg(long, value_name = "F", conflicts_with = "seed")]
+    from: Option<u64>,
     /// The one seed to replay
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// How many threads play; one for each core, if not said
+    #[arg(long, value_name = "T")]
+    threads: Option<u64>,
 }
 
 /// Plays the seeds.
-pub(crate) fn run(arguments: &Arguments) -> Verdict {
-    let seeds = match arguments.seed {
-        Some(seed) => seed..seed.saturating_add(1),
-        None => 0..arguments.seeds.unwrap_or(SEEDS),
-    };
-    let began = Instant::now();
-    let (mut passed, mut failed) = (0_u32, 0_usize);
-    for seed in seeds {
-        match mailboat_sim::run(seed, &Options::default()) {
-            Ok(_) => passed += 1,
-            Err(failure) => {
-                failed += 1;
-                println!("{failure}");
-            }
-        }
-        if failed >= FAILURES_AT_MOST {
-            break;
-        }
+pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
+    let run = Run::begin(repository, "sim")?;
+    let mut command = Command::new(build(&run)?);
+    let seeds = arguments.seeds.or(arguments.seed.is_none().then_some(SEEDS));
+    let flags = [
+        ("--seeds", seeds),
+        ("--from", arguments.from),
+        ("--seed", arguments.seed),
+        ("--threads", arguments.threads),
+    ];
+    for (flag, value) in flags {
+        command.args(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
     }
-    let rate = f64::from(passed) / began.elapsed().as_secs_f64();
-    println!("{passed} seeds passed, {failed} failed, {rate:.0} seeds/s");
-    Verdict::of_failures(failed)
+    let status = command.status().context("the simulation cannot be started")?;
+    Ok(Verdict::of_failures(usize::from(!status.success())))
+}
+
+/// The part of `cargo xtask test`: many schedules, as one test.
+pub(crate) fn part(run: &Run<'_>) -> Result<Part> {
+    let program = build(run)?;
+    let log = run.logs.join("simulation.log");
+    let mut command = Command::new(program);
+    command.args(["--seeds", &SEEDS_TESTED.to_string()]);
+    let what = "the simulation";
+    let ended = Job { what, command, log: &log, output: None, limit: TEST_LIMIT }.run(&run.progress)?;
+    let said = std::fs::read_to_string(&log).unwrap_or_default();
+    run.progress.say(tail(&said, 1));
+    let mut part = Part::default();
+    if ended.well() {
+        part.pass(1);
+    } else {
+        eprintln!("{}", tail(&said, LINES_SHOWN));
+        part.fail(format!("simulation of {SEEDS_TESTED} schedules: it {}", ended.words()), Some(&log));
+    }
+    Ok(part)
+}
+
+/// Builds the program as it is fast, and says where it stands.
+fn build(run: &Run<'_>) -> Result<PathBuf> {
+    let log = run.logs.join("simulation-build.log");
+    let mut command = run.repository.cargo();
+    command.args(["build", "--release", "--package", PACKAGE, "--bin", PROGRAM]);
+    command.env("CARGO_TERM_COLOR", "never");
+    let what = "building the simulation";
+    let ended = Job { what, command, log: &log, output: None, limit: BUILD_LIMIT }.run(&run.progress)?;
+    if !ended.well() {
+        let said = tail(&std::fs::read_to_string(&log).unwrap_or_default(), LINES_SHOWN);
+        bail!("the simulation cannot be built: cargo {}\n{said}", ended.words());
+    }
+    Ok(run.repository.target.join("release").join(PROGRAM))
 }

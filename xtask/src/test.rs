@@ -6,6 +6,7 @@ use crate::generate;
 use crate::lint;
 use crate::report::{Part, Report};
 use crate::repository::Repository;
+use crate::sim;
 use crate::suite::{self, Run, Selection, Surroundings};
 use crate::testbed::{BackgroundBuild, SharedWorld};
 use crate::verdict::{Verdict, refusal};
@@ -20,9 +21,10 @@ Examples:
 
 /// Run every test there is, or those that are named.
 ///
-/// In order: lint; generated files are current; unit and property tests; documentation tests; the real servers
-/// are built (once per machine); tests on real servers, which share one kcp. Ends with a table of
-/// minutes per part and, alone on the last line, 'N passed, N failed'. A failing test is named with its log.
+/// In order: lint; generated files are current; unit and property tests; documentation tests; 2,000 schedules of the
+/// simulation; the real servers are built (once per machine); tests on real servers, which share one kcp. Ends with
+/// a table of minutes per part and, alone on the last line, 'N passed, N failed'. A failing test is named with its
+/// log.
 ///
 /// Takes up to 60 minutes on a fresh machine, most of it for building the servers, and up to 20 when they are built.
 #[derive(Debug, clap::Args)]
@@ -70,6 +72,7 @@ fn everything(run: &Run<'_>, surroundings: &Surroundings) -> Result<Verdict> {
         if built { tests(run, &unit, surroundings) } else { Ok(Part::not_run("the tests were not built")) }
     })?;
     report.run("documentation tests", &run.progress, || documentation(run, surroundings))?;
+    report.run("simulation: 2,000 schedules", &run.progress, || sim::part(run))?;
     let have_servers =
         report.run("build of the servers", &run.progress, || servers.finish().map(|()| Part::default()))?;
     report.run("tests on real servers", &run.progress, || {

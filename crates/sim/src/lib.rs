@@ -23,6 +23,8 @@ mod tests;
 mod truth;
 mod world;
 
+use std::fmt;
+
 use crate::script::{Line, Script};
 
 /// How a run is made.
@@ -74,6 +76,27 @@ pub struct Report {
     pub cut_short: u64,
     /// How many copies were deleted whose source a restored backup had lost, where nothing could tell this.
     pub unknowable: u64,
+}
+
+impl Report {
+    /// Adds what another run came to.
+    pub fn add(&mut self, other: &Self) {
+        self.digest ^= other.digest;
+        self.events += other.events;
+        self.writes += other.writes;
+        self.deletions += other.deletions;
+        self.starts += other.starts;
+        self.cut_short += other.cut_short;
+        self.unknowable += other.unknowable;
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { digest, events, writes, deletions, starts, cut_short, unknowable } = self;
+        write!(f, "{events} events, {writes} writes, {deletions} of them deletions, {starts} starts; ")?;
+        write!(f, "{cut_short} cut short, {unknowable} unknowable; digest {digest:016x}")
+    }
 }
 
 /// What went wrong, and how to see it again.
