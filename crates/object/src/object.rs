@@ -174,6 +174,12 @@ impl Object {
         self.json.as_bytes()
     }
 
+    /// The same object with less of its body kept. What was let go of before does not come back.
+    #[must_use]
+    pub fn kept(&self, keep: Keep) -> Self {
+        keep::less(self, keep)
+    }
+
     /// Whether all of it is kept.
     pub fn is_whole(&self) -> bool {
         self.keep == Keep::Whole

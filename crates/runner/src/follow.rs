@@ -207,6 +207,7 @@ impl Followers {
     /// Waits until something has come of some fetch, and adds what is new. Nothing is lost if the future is
     /// dropped before it is done. Never done while nothing is followed.
     pub async fn step(&mut self, news: &mut Vec<News>) {
+        self.nudge(news);
         loop {
             if let Some(done) = self.held.take() {
                 return self.done(done, news);
@@ -228,6 +229,18 @@ impl Followers {
                 }
                 Some(Err(Aborted)) => {}
                 None => pending().await,
+            }
+        }
+    }
+
+    /// Tells the followers of feeds that the store wants listed anew for reasons of its own.
+    fn nudge(&mut self, news: &mut Vec<News>) {
+        let now = self.now();
+        for id in self.store.take_relists() {
+            if let Some(feed) = self.feeds.get_mut(&id) {
+                let turn = feed.follower.turn();
+                feed.follower.feed(now, turn, Input::Tick, &mut self.store, news);
+                self.pursue(&id);
             }
         }
     }

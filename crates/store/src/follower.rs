@@ -273,8 +273,8 @@ impl Follower {
             Some(_) => return self.relist(now, Doubt::Relisting, store, out),
         }
         for item in page.items() {
-            match self.decode(item, self.definition.keep) {
-                Ok(object) => store.show(&self.id, object, By::List, out),
+            match self.decode(item, Keep::Whole) {
+                Ok(object) => store.show(&self.id, object, self.definition.keep, By::List, out),
                 Err(Malformed { key: Some(key), .. }) => store.garbled(&self.id, &key, out),
                 Err(Malformed { key: None, .. }) => store.unnamed(&self.id),
             }
@@ -326,10 +326,10 @@ impl Follower {
         }
         let read = match event {
             Ok(Event::Added(json) | Event::Modified(json)) => self
-                .decode(json, self.definition.keep)
+                .decode(json, Keep::Whole)
                 .map(|object| {
                     self.version = self.version.max(object.version);
-                    store.show(&self.id, object, By::Event, out);
+                    store.show(&self.id, object, self.definition.keep, By::Event, out);
                 })
                 .or_else(|malformed| match malformed.key {
                     Some(key) => {

@@ -21,5 +21,5 @@ pub mod time;
 pub use follower::{Definition, Fetch, Follower, Input, ProbeWhen, Selection, Settings, Turn};
 pub use interest::{EndpointId, FeedId, Filter, Interest, Keep, PlaceId, merge};
 pub use seen::{Absence, Change, Doubt, Gone, News, Seen};
-pub use store::{Engagement, Nature, Range, Store, Unopened};
+pub use store::{Nature, Range, Store, Unopened};
 pub use time::{Moment, Now, Random};

@@ -86,6 +86,11 @@ pub enum Doubt {
     NotEngaged,
     /// Bound, but the view has not been read up to that moment yet.
     CatchingUp,
+    /// The bindings of the view are not known, or not as far as the view was read; or they contradict each other.
+    BindingsBehind,
+    /// Seen through a permission claim. kcp takes objects out of such a view without deleting them, and before it
+    /// says so; so nothing that is not in it is ever known to be absent.
+    Claimed,
     /// Outside of what is followed: an object may be there and not match.
     Filtered,
     /// The server went back in time, as after a restored backup, and has not come as far again as it was.
@@ -126,6 +131,8 @@ impl Doubt {
             | Self::NoEndpoint
             | Self::NotEngaged
             | Self::CatchingUp
+            | Self::BindingsBehind
+            | Self::Claimed
             | Self::Filtered
             | Self::WentBack
             | Self::OlderThanKnown
@@ -147,6 +154,8 @@ impl fmt::Display for Doubt {
             Self::NoEndpoint => "the view it would be seen through has no endpoint",
             Self::NotEngaged => "its workspace is not seen to be bound to the view it would be seen through",
             Self::CatchingUp => "its workspace was bound a moment ago and the view is still catching up",
+            Self::BindingsBehind => "the bindings that say what its view shows are not known up to now",
+            Self::Claimed => "it would be seen through a permission claim, which proves no absence",
             Self::Filtered => "it is outside of what is followed, where it may or may not be",
             Self::WentBack => "its server went back in time and has not come as far again",
             Self::OlderThanKnown => "what its server shows of it is older than what it showed before",
@@ -200,9 +209,10 @@ pub enum Gone {
 pub struct Change {
     /// Which object.
     pub key: Key,
-    /// The object last known before, if one was and was not let go of in a time of doubt.
+    /// The object last known before, as it was kept, if one was and was not let go of in a time of doubt.
     pub before: Option<Arc<Object>>,
-    /// What is known now.
+    /// What is known now. When the object was just shown, all of it is here, however little of it the store keeps;
+    /// told later, after a total doubt, it is as it was kept.
     pub now: Seen<Arc<Object>>,
     /// False while the first list is read: live changes go before these.
     pub live: bool,
@@ -233,7 +243,7 @@ pub enum News {
 mod tests {
     use super::*;
 
-    const ALL: [Doubt; 19] = [
+    const ALL: [Doubt; 21] = [
         Doubt::NotFollowed,
         Doubt::NotListed,
         Doubt::Relisting,
@@ -243,6 +253,8 @@ mod tests {
         Doubt::NoEndpoint,
         Doubt::NotEngaged,
         Doubt::CatchingUp,
+        Doubt::BindingsBehind,
+        Doubt::Claimed,
         Doubt::Filtered,
         Doubt::WentBack,
         Doubt::OlderThanKnown,

@@ -4,6 +4,7 @@
 //! covering place shows is on one *shelf* per (cluster, kind); how far it was read is on one *track* per
 //! (place, kind), with one *feed* per endpoint. An answer is made from both.
 
+mod bindings;
 mod deletions;
 mod engage;
 mod entry;
@@ -20,13 +21,13 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 use xxhash_rust::xxh3::Xxh3;
 
+use self::bindings::{Bindings, is_bindings};
 use self::deletions::Deletions;
 use self::entry::{Address, Entry, State};
 use self::track::{Feed, Past, Track};
-use crate::interest::{EndpointId, PlaceId};
+use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Absence, Change, Doubt, Gone, News, Seen};
 
-pub use self::engage::Engagement;
 pub(crate) use self::intake::By;
 pub use self::places::{Nature, Unopened};
 pub use self::range::Range;
@@ -41,6 +42,8 @@ pub struct Store {
     tracks: BTreeMap<KindId, BTreeMap<PlaceId, Track>>,
     shelves: BTreeMap<KindId, BTreeMap<ClusterId, Shelf>>,
     deletions: Deletions,
+    /// Some feed was asked to list anew, and its follower may not know it yet.
+    restless: bool,
     /// Numbers the lists of all feeds, so that no entry is taken for listed by a list of another feed.
     lists: u32,
 }
@@ -50,6 +53,7 @@ struct Place {
     endpoints: BTreeSet<EndpointId>,
     /// Which endpoint of a view shows which cluster; kept when the endpoint goes.
     homes: BTreeMap<ClusterId, EndpointId>,
+    bindings: Bindings,
 }
 
 /// The objects of one kind in one cluster.
@@ -201,11 +205,44 @@ impl Store {
         }
     }
 
+    /// The feeds that are to be listed anew for a reason of the store's own, each named once. Their followers do so
+    /// at their next input; a [`Tick`](crate::Input::Tick) is enough.
+    pub fn take_relists(&mut self) -> Vec<FeedId> {
+        if !std::mem::take(&mut self.restless) {
+            return Vec::new();
+        }
+        let tracks = self
+            .tracks
+            .iter()
+            .flat_map(|(kind, tracks)| tracks.iter().map(move |(place, track)| (kind, place, track)));
+        let feeds = tracks.flat_map(|(kind, place, track)| {
+            track.feeds.iter().filter(|(_, feed)| feed.relist).map(move |(endpoint, _)| FeedId {
+                place: place.clone(),
+                endpoint: endpoint.clone(),
+                kind: kind.clone(),
+            })
+        });
+        feeds.collect()
+    }
+
     /// Tells that an object changed, or holds that back while all of its kind is in doubt.
     fn announce(
         &mut self,
         place: &PlaceId,
         key: &Key,
+        before: Option<Arc<Object>>,
+        live: bool,
+        out: &mut Vec<News>,
+    ) {
+        self.announce_shown(place, key, None, before, live, out);
+    }
+
+    /// The same of an object that was just shown, with all of it at hand.
+    fn announce_shown(
+        &mut self,
+        place: &PlaceId,
+        key: &Key,
+        whole: Option<Arc<Object>>,
         before: Option<Arc<Object>>,
         live: bool,
         out: &mut Vec<News>,
@@ -217,12 +254,39 @@ impl Store {
             member.held.entry(Address::of(key)).or_insert((before, live));
             return;
         }
-        let now = self.get(key).cloned();
+        let now = match (self.get(key), whole) {
+            (Seen::Present(kept), Some(whole)) if kept.version == whole.version => Seen::Present(whole),
+            (now, _) => now.cloned(),
+        };
         out.push(News::Object(Change { key: key.clone(), before, now, live }));
     }
 
     /// Tells what became known or doubtful of the place, and of those of its clusters that it may concern.
     fn settle(&mut self, place: &PlaceId, kind: &KindId, whom: Whom<'_>, out: &mut Vec<News>) {
+        let unvouched = self.unvouched(place, kind);
+        if let Some(track) = self.track_mut(place, kind) {
+            track.unvouched = unvouched;
+        }
+        self.settle_vouched(place, kind, whom, out);
+        if is_bindings(kind) {
+            self.settle_vouching(place, out);
+        }
+    }
+
+    /// The bindings of a place became known, or doubtful, or were read further.
+    fn settle_vouching(&mut self, place: &PlaceId, out: &mut Vec<News>) {
+        for kind in self.kinds_at(place) {
+            let unvouched = self.unvouched(place, &kind);
+            if let Some(track) = self.track_mut(place, &kind)
+                && track.unvouched != unvouched
+            {
+                track.unvouched = unvouched;
+                self.settle_vouched(place, &kind, Whom::Nobody, out);
+            }
+        }
+    }
+
+    fn settle_vouched(&mut self, place: &PlaceId, kind: &KindId, whom: Whom<'_>, out: &mut Vec<News>) {
         let Some(track) = self.track_mut(place, kind) else { return };
         if !track.followed && track.announced.is_none() {
             return;
@@ -314,8 +378,8 @@ impl Store {
         }
         let followed = |place| tracks.get_key_value(place).filter(|(_, track)| track.followed);
         let whole = self.whole.get(cluster).into_iter().flatten().find_map(followed);
-        // Of several views the first that is bound; of several that are not, the first that shows anything.
-        let rank = |track: &Track| (!track.is_engaged(cluster), !track.members.contains_key(cluster));
+        // Of several views the first with the best tie.
+        let rank = |track: &Track| std::cmp::Reverse(track.strength(cluster));
         whole.or_else(|| self.views.iter().filter_map(followed).min_by_key(|(_, track)| rank(track)))
     }
 
@@ -351,5 +415,6 @@ fn deletion_holds(track: &Track, home: Option<&EndpointId>, key: &Key, version: 
     let only = || if track.feeds.len() == 1 { track.feeds.values().next() } else { None };
     let feed = home.map_or_else(only, |endpoint| track.feeds.get(endpoint));
     let live = feed.is_some_and(|feed| feed.doubt.is_none() && !feed.unnamed && version <= feed.version);
-    live && !track.unserved && track.proves_deletion(key, version)
+    let vouched = home.is_none_or(|endpoint| !track.unvouched.contains_key(endpoint));
+    live && vouched && !track.unserved && track.proves_deletion(key, version)
 }

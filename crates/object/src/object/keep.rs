@@ -3,7 +3,7 @@
 use super::decode::Body;
 use super::{Keep, Object, Part, Place, Spans};
 use crate::digest::Digest;
-use crate::json::{Scanner, Span, escape};
+use crate::json::{Raw, Scanner, Span, escape};
 use crate::key::Uid;
 
 pub(super) fn keep(body: &Body<'_>, scanner: &Scanner<'_>, place: &Place<'_>) -> Object {
@@ -22,6 +22,66 @@ pub(super) fn keep(body: &Body<'_>, scanner: &Scanner<'_>, place: &Place<'_>) ->
         spans,
         keep: place.keep,
     }
+}
+
+/// What would have been kept of the same body, had less been asked for.
+pub(super) fn less(object: &Object, keep: Keep) -> Object {
+    let keep = match (object.keep, keep) {
+        (Keep::Whole, wanted) => wanted,
+        (Keep::HeadAndStatus, Keep::Head) => Keep::Head,
+        (kept, _) => kept,
+    };
+    let (json, spans) =
+        if keep == object.keep { (object.json.clone(), object.spans) } else { head_of(object, keep) };
+    Object {
+        key: object.key.clone(),
+        uid: object.uid.clone(),
+        version: object.version,
+        generation: object.generation,
+        deleting: object.deleting,
+        content: object.content,
+        status: object.status,
+        hands: object.hands.clone(),
+        json,
+        spans,
+        keep,
+    }
+}
+
+fn head_of(object: &Object, keep: Keep) -> (Box<str>, Spans) {
+    let root = object.root();
+    let member = |name| root.member(name).map_or("", Raw::json);
+    let (api_version, kind) = (member("apiVersion"), member("kind"));
+    let metadata = object.part(object.spans.metadata).map_or("{}", Raw::json);
+    let status = object.part(object.spans.status).filter(|_| keep == Keep::HeadAndStatus).map(Raw::json);
+    let before = [
+        &["{"][..],
+        &present_member("\"apiVersion\":", api_version),
+        &present_member("\"kind\":", kind),
+        &["\"metadata\":"],
+    ];
+    let after = status.map_or(["}", "", ""], |status| [",\"status\":", status, "}"]);
+    let metadata_at = before.iter().copied().map(length).sum();
+    let metadata_end = metadata_at + metadata.len();
+    let mut json = String::with_capacity(metadata_end + length(&after));
+    for piece in before.into_iter().flatten().chain(&[metadata]).chain(&after) {
+        json.push_str(piece);
+    }
+    let from = object.spans.metadata.start as usize;
+    let moved = |part: Part| {
+        let shift = |at: u32| metadata_at + at as usize - from;
+        if part.start == part.end { part } else { Part::of(Span::new(shift(part.start), shift(part.end))) }
+    };
+    let status_at = metadata_end + after[0].len();
+    let spans = Spans {
+        metadata: Part::of(Span::new(metadata_at, metadata_end)),
+        labels: moved(object.spans.labels),
+        annotations: moved(object.spans.annotations),
+        status: status
+            .map(|status| Part::of(Span::new(status_at, status_at + status.len())))
+            .unwrap_or_default(),
+    };
+    (json.into_boxed_str(), spans)
 }
 
 /// What is kept, and where in it the parts stand.
@@ -73,6 +133,11 @@ fn copy(body: &Body<'_>, scanner: &Scanner<'_>, place: &Place<'_>) -> (Box<str>,
 
 fn length(pieces: &[&str]) -> usize {
     pieces.iter().map(|piece| piece.len()).sum()
+}
+
+/// A member with its value as JSON, if there is one.
+fn present_member<'t>(opening: &'t str, value: &'t str) -> [&'t str; 3] {
+    if value.is_empty() { [""; 3] } else { [opening, value, ","] }
 }
 
 /// A member that the body lacks and the place knows. Another always follows, at least `metadata`.

@@ -90,6 +90,25 @@ fn a_head_is_apart_from_its_body_and_keeps_the_digests_of_the_whole() {
 }
 
 #[test]
+fn less_of_a_whole_object_is_what_would_have_been_kept_of_its_body() {
+    for json in OBJECTS {
+        for keep in [Keep::Whole, Keep::Head, Keep::HeadAndStatus] {
+            let (less, decoded) = (whole(json).kept(keep), decode(json, keep).unwrap());
+            assert_eq!(value(less.json()), value(decoded.json()), "{keep:?}");
+            assert_eq!(format!("{less:?}"), format!("{decoded:?}"), "{keep:?}");
+            for path in [&["metadata"][..], &["metadata", "labels"], &["status"], &["spec"]] {
+                let at = |object: &Object| object.get(path).map(crate::json::Raw::to_value);
+                assert_eq!(at(&less), at(&decoded), "{path:?} with {keep:?}");
+            }
+            assert!(less.labels().eq(decoded.labels()) && less.annotations().eq(decoded.annotations()));
+            assert_eq!(less.status_json().map(value), decoded.status_json().map(value));
+            assert_eq!(less.kept(Keep::Whole).json(), less.json(), "what was let go of stays so");
+            assert_eq!(value(less.kept(Keep::Head).json()), value(whole(json).kept(Keep::Head).json()));
+        }
+    }
+}
+
+#[test]
 fn the_cut_leaves_valid_json_wherever_managed_fields_stand() {
     let fields = r#""managedFields":[{"manager":"x","operation":"Update"}]"#;
     for metadata in [

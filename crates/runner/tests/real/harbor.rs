@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use mailboat_cluster::Connection;
-use mailboat_object::json::Raw;
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
-use mailboat_object::object::Object;
-use mailboat_store::{EndpointId, Engagement, Nature, News, PlaceId, Seen};
+use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_store::Nature;
 use mailboat_testkit::{ADMIN, Center, Workspace, World, apply, wait_until};
 use serde_json::{Value, json};
 
 use crate::definitions::schema;
-use crate::rig::{Attend, Rig, api_in, api_of, connect, key, patient};
+use crate::rig::{Rig, api_in, api_of, connect, key, patient};
 
 /// The place that the view is followed as, and its one endpoint.
 pub(crate) const VIEW: &str = "view";
@@ -207,9 +205,9 @@ impl<'a> Harbor<'a> {
         .unwrap()
     }
 
-    /// Followers of the view: bindings, and these kinds, which the bindings engage.
+    /// Followers of the view: bindings, and these kinds, for which the bindings vouch.
     pub(crate) async fn rig(&self, kinds: &[KindId]) -> Rig {
-        let rig = Rig::attended(patient(), engaging(kinds.to_vec()));
+        let rig = Rig::with(patient());
         self.follow(&rig, kinds).await;
         rig
     }
@@ -260,50 +258,4 @@ impl Consumer {
         let patch = Patch::Merge(json!({ "spec": { "permissionClaims": claims } }));
         self.bindings().patch(EXPORT, &PatchParams::default(), &patch).await.unwrap();
     }
-}
-
-/// Tells the store what the bindings say, as whoever follows a view must.
-fn engaging(kinds: Vec<KindId>) -> Attend {
-    Box::new(move |store, news, out| {
-        for piece in news {
-            let News::Object(change) = piece else { continue };
-            if change.key.kind != bindings() {
-                continue;
-            }
-            for kind in &kinds {
-                let (place, cluster) = (PlaceId::new(VIEW), &change.key.cluster);
-                match &change.now {
-                    Seen::Present(binding) => match engagement(binding, kind) {
-                        Some(engagement) => store.engage(&place, cluster, kind, Some(engagement), out),
-                        None => store.withdraw(&place, cluster, kind, binding.version, out),
-                    },
-                    Seen::Absent(absence) => store.withdraw(&place, cluster, kind, absence.version(), out),
-                    Seen::Unknown(_) => store.engage(&place, cluster, kind, None, out),
-                }
-            }
-        }
-    })
-}
-
-/// What a binding says of a kind: bound with an identity, or claimed, accepted and applied.
-fn engagement(binding: &Object, kind: &KindId) -> Option<Engagement> {
-    if binding.deleting {
-        return None;
-    }
-    let is_of = |entry: &Raw<'_>| {
-        let text = |field: &str| entry.member(field).and_then(Raw::as_str).unwrap_or_default();
-        text("group") == kind.group() && text("resource") == kind.resource()
-    };
-    let find = |path: &[&str]| binding.get(path)?.elements().find(&is_of);
-    let identity = if let Some(bound) = find(&["status", "boundResources"]) {
-        bound.get(&["schema", "identityHash"])?.as_str().map(|hash| Name::new(&hash))
-    } else {
-        find(&["status", "appliedPermissionClaims"])?;
-        let accepted = find(&["spec", "permissionClaims"])?.member("state")?.as_str()? == "Accepted";
-        if !accepted {
-            return None;
-        }
-        None
-    };
-    Some(Engagement { identity, since: binding.version, endpoint: Some(EndpointId::new(SHARD)) })
 }

@@ -21,8 +21,6 @@ pub(crate) const SOON: Duration = Duration::from_secs(40);
 pub(crate) const MANAGER: &str = "mailboat-syncer";
 
 type Order = Box<dyn FnOnce(&mut Followers, &mut Vec<News>) + Send>;
-/// What is done with news before it is recorded; only views need something.
-pub(crate) type Attend = Box<dyn FnMut(&mut Store, &[News], &mut Vec<News>) + Send>;
 
 /// Followers that run, and what they said.
 pub(crate) struct Rig {
@@ -63,13 +61,9 @@ impl Rig {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        Self::attended(settings, Box::new(|_, _, _| {}))
-    }
-
-    pub(crate) fn attended(settings: Settings, attend: Attend) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
         let record = Arc::new(Mutex::new(Record::default()));
-        let task = tokio::spawn(run(settings, inbox, Arc::clone(&record), attend));
+        let task = tokio::spawn(run(settings, inbox, Arc::clone(&record)));
         Self { orders, record, task }
     }
 
@@ -243,11 +237,6 @@ impl Rig {
         );
     }
 
-    /// Takes note of what was wrongly said so far, and forgets it.
-    pub(crate) fn take_wrong(&self) -> Vec<String> {
-        std::mem::take(&mut self.record().wrong)
-    }
-
     /// All that was said, for whoever reads a failure.
     pub(crate) fn told(&self) -> String {
         self.record().told()
@@ -323,12 +312,7 @@ pub(crate) fn describe<T: AsRef<Object>>(seen: &Seen<T>) -> String {
     }
 }
 
-async fn run(
-    settings: Settings,
-    mut inbox: mpsc::UnboundedReceiver<Order>,
-    record: Arc<Mutex<Record>>,
-    mut attend: Attend,
-) {
+async fn run(settings: Settings, mut inbox: mpsc::UnboundedReceiver<Order>, record: Arc<Mutex<Record>>) {
     let mut followers = Followers::new(Store::new(), settings, 7);
     let mut news = Vec::new();
     loop {
@@ -340,9 +324,6 @@ async fn run(
             },
             () = followers.step(&mut news) => {}
         }
-        let mut more = Vec::new();
-        attend(followers.store_mut(), &news, &mut more);
-        news.append(&mut more);
         record.lock().unwrap_or_else(PoisonError::into_inner).note(followers.store(), &news);
         news.clear();
     }

@@ -1,92 +1,49 @@
 //! What is known from elsewhere and bears on what lists and watches prove: bindings, discovery, other memories,
 //! and people's confirmations.
 
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::key::{ClusterId, Key, KindId, Version};
 
+use super::bindings::Tie;
 use super::entry::{Address, Entry, Outcome};
-use super::track::{Bond, Feed, Track};
-use super::{Nature, Store, Whom};
+use super::track::{Bond, Feed};
+use super::{Store, Whom};
 use crate::interest::{EndpointId, PlaceId};
 use crate::seen::{Doubt, News};
 
-/// What binds a cluster to the view that shows it, taken from the cluster's own APIBinding: the kind stands in
-/// `boundResources`, or the claim in `appliedPermissionClaims`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Engagement {
-    /// The `identityHash` under which the kind is bound, if it has one.
-    pub identity: Option<Name>,
-    /// The version of the APIBinding that shows it. Before the view has been read up to there, it may lack
-    /// objects that are about to appear in it, so nothing in this cluster is known to be absent.
-    pub since: Version,
-    /// The endpoint of the view that shows this cluster, if the binding was seen through one. Versions of
-    /// different endpoints cannot be compared, so without it, and until an object of the cluster is shown, every
-    /// endpoint must have come as far as `since`.
-    pub endpoint: Option<EndpointId>,
-}
-
 /// Nobody said at which version an engagement ended: beyond every other.
-const UNKNOWN: Version = Version(u64::MAX);
+pub(super) const UNKNOWN: Version = Version(u64::MAX);
 
 impl Store {
-    /// Says that a cluster is bound to a view for a kind, or no longer is.
+    /// Takes in what ties a kind of a cluster to a place now; `None`: nothing any more, as of `withdrawn_at`.
     ///
     /// A view proves absence only where a cluster is engaged. When that ends, everything of the kind in that
-    /// cluster is unknown, and so it is when the kind comes back under another identity. Bindings and objects
-    /// reach us by separate watches: a claim's objects may seem deleted a moment before the binding says why.
-    /// That is why nothing is withdrawn before its source was read afresh.
-    ///
-    /// For a place that shows its cluster whole this is optional; once withdrawn it counts there, too.
-    ///
-    /// Where it is known at which version an engagement ended, [`Store::withdraw`] says so, and what comes after it
-    /// is believed at once.
-    pub fn engage(
+    /// cluster is unknown, and so it is when the kind comes back under another identity. A place that shows its
+    /// cluster whole needs no engagement; once one is withdrawn it counts there, too.
+    pub(super) fn bind(
         &mut self,
         place: &PlaceId,
         cluster: &ClusterId,
         kind: &KindId,
-        engagement: Option<Engagement>,
-        out: &mut Vec<News>,
-    ) {
-        self.bind(place, cluster, kind, engagement, UNKNOWN, out);
-    }
-
-    /// Says that a cluster is no longer bound to a view for a kind, as its APIBinding showed at this version.
-    pub fn withdraw(
-        &mut self,
-        place: &PlaceId,
-        cluster: &ClusterId,
-        kind: &KindId,
-        at: Version,
-        out: &mut Vec<News>,
-    ) {
-        self.bind(place, cluster, kind, None, at, out);
-    }
-
-    fn bind(
-        &mut self,
-        place: &PlaceId,
-        cluster: &ClusterId,
-        kind: &KindId,
-        engagement: Option<Engagement>,
+        tie: Option<(Tie, Version)>,
         withdrawn_at: Version,
         out: &mut Vec<News>,
     ) {
-        if let Some(endpoint) = engagement.as_ref().and_then(|engagement| engagement.endpoint.as_ref()) {
-            self.settle_down(place, cluster, endpoint, out);
-        }
-        let Some(track) = self.track_to_engage(place, kind) else { return };
-        let whole = track.whole.is_some();
+        let Some(track) = self.track_mut(place, kind) else { return };
         let read: Vec<(EndpointId, (Version, u32))> = track
             .feeds
             .iter()
             .map(|(endpoint, feed)| (endpoint.clone(), (feed.version, feed.list)))
             .collect();
+        let identity = match &tie {
+            Some((Tie::Bound(identity), _)) => identity.clone(),
+            Some((Tie::Claimed, _)) | None => None,
+        };
+        track.shown_under(cluster, identity.clone());
         let member = track.member(cluster);
-        member.bond = match engagement {
-            None if member.bond == Bond::Never && !whole => Bond::Never,
+        member.bond = match tie {
+            // Told again by somebody who knows less, it stays as it was known; told again at a lower version, the
+            // server went back, and only what is beyond the higher one is after it.
             None => {
-                // Told again by somebody who knows less, it stays as it was known; told again at a lower version, the
-                // server went back, and only what is beyond the higher one is after it.
                 member.withdrawn_at = match (member.bond, withdrawn_at) {
                     (Bond::Withdrawn, UNKNOWN) => member.withdrawn_at,
                     (Bond::Withdrawn, at) => member.withdrawn_at.max(at),
@@ -94,46 +51,52 @@ impl Store {
                 };
                 Bond::Withdrawn
             }
-            Some(Engagement { identity, since, .. }) => {
-                if member.identity.is_some() && identity.is_some() && member.identity != identity {
-                    Bond::Strange
-                } else {
-                    member.identity = member.identity.take().or(identity);
-                    match member.bond {
-                        // Engaged all along; below what was told before only if the server went back.
-                        Bond::Engaged(before) => Bond::Engaged(before.min(since)),
-                        Bond::Withdrawn => {
-                            let went_back = since <= member.withdrawn_at;
-                            let beyond =
-                                read.into_iter().filter(|(_, (version, _))| went_back && *version > since);
-                            member.read_withdrawn = beyond.collect();
-                            Bond::Engaged(since)
-                        }
-                        Bond::Never | Bond::Strange => Bond::Engaged(since),
+            Some(_) if member.identity.is_some() && identity.is_some() && member.identity != identity => {
+                Bond::Strange
+            }
+            Some((tie, since)) => {
+                member.identity = member.identity.take().or(identity);
+                member.claimed = tie == Tie::Claimed;
+                match member.bond {
+                    // Engaged all along; below what was told before only if the server went back.
+                    Bond::Engaged(before) => Bond::Engaged(before.min(since)),
+                    Bond::Withdrawn => {
+                        let went_back = since <= member.withdrawn_at;
+                        let beyond =
+                            read.into_iter().filter(|(_, (version, _))| went_back && *version > since);
+                        member.read_withdrawn = beyond.collect();
+                        Bond::Engaged(since)
                     }
+                    Bond::Never | Bond::Strange => Bond::Engaged(since),
                 }
             }
         };
+        if member.bond == Bond::Withdrawn {
+            // What was deleted around then went with the binding, and is no single deletion.
+            self.deletions.forget_all(|key| key.kind == *kind && key.cluster == *cluster);
+        }
         self.rebind(place, cluster, kind, out);
     }
 
-    /// Accepts that a kind is bound under another identity now: what it shows from here on is believed. The
-    /// place's followers list anew at their next input; a [`Tick`](crate::Input::Tick) is enough.
+    /// Accepts that a kind is bound under another identity now: what it shows from here on is believed. False if its
+    /// binding does not say so. The place's followers list anew; see [`Store::take_relists`].
     pub fn accept_identity(
         &mut self,
         place: &PlaceId,
         cluster: &ClusterId,
         kind: &KindId,
-        engagement: Engagement,
         out: &mut Vec<News>,
-    ) {
-        let Some(track) = self.track_to_engage(place, kind) else { return };
+    ) -> bool {
+        let Some((Tie::Bound(identity), since)) = self.tie(place, cluster, kind) else { return false };
+        let Some(track) = self.track_mut(place, kind) else { return false };
         let member = track.member(cluster);
-        member.identity = engagement.identity;
-        member.bond = Bond::Engaged(engagement.since);
+        member.identity = identity;
+        member.bond = Bond::Engaged(since);
         // What was listed under the old identity says nothing about the new one.
         track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
+        self.restless = true;
         self.rebind(place, cluster, kind, out);
+        true
     }
 
     /// Discovery lacks the kind: nothing is known of it, whatever was shown.
@@ -145,7 +108,7 @@ impl Store {
     }
 
     /// Discovery has the kind (again). If it lacked it before, everything is listed anew, since it may be
-    /// another kind of the same name: at the followers' next input; a [`Tick`](crate::Input::Tick) is enough.
+    /// another kind of the same name; see [`Store::take_relists`].
     pub fn served(&mut self, place: &PlaceId, kind: &KindId, out: &mut Vec<News>) {
         let Some(track) = self.track_mut(place, kind) else { return };
         if std::mem::replace(&mut track.unserved, false) {
@@ -153,6 +116,16 @@ impl Store {
                 // In total doubt until the list is complete: what was shown before must not flash up again.
                 feed.restart();
                 feed.doubt = Some(Doubt::Unserved);
+            }
+            let whole = track.whole.clone();
+            self.restless = true;
+            if let Some(cluster) = whole {
+                // Served without a binding: by a CRD, as another kind of the same name.
+                let unbound = self.tie(place, &cluster, kind).is_none();
+                let member = self.track_mut(place, kind).map(|track| track.member(&cluster));
+                if let Some(member) = member.filter(|member| unbound && member.bond == Bond::Withdrawn) {
+                    member.bond = Bond::Never;
+                }
             }
             self.settle(place, kind, Whom::All, out);
         }
@@ -228,26 +201,16 @@ impl Store {
         self.settle(place, kind, Whom::All, out);
     }
 
-    /// The track to write an engagement on; a binding may well be seen before anybody follows the kind.
-    fn track_to_engage(&mut self, place: &PlaceId, kind: &KindId) -> Option<&mut Track> {
-        let whole = match &self.places.get(place)?.nature {
-            Nature::Whole(cluster) => Some(cluster.clone()),
-            Nature::View => None,
-        };
-        let tracks = self.tracks.entry(kind.clone()).or_default();
-        Some(tracks.entry(place.clone()).or_insert_with(|| Track::new(whole)))
-    }
-
     fn rebind(&mut self, place: &PlaceId, cluster: &ClusterId, kind: &KindId, out: &mut Vec<News>) {
         let Some(track) = self.track(place, kind).filter(|track| track.followed) else { return };
-        // Between two views the one that is bound answers.
-        let bound = track.whole.is_none() && track.is_engaged(cluster);
+        // Between two views the one with the better tie answers.
+        let tie = track.strength(cluster);
         let covering = self.covering(cluster, kind);
-        if bound
+        if track.whole.is_none()
             && let Some((covering, other)) = covering
             && covering != place
             && other.whole.is_none()
-            && !other.is_engaged(cluster)
+            && tie > other.strength(cluster)
         {
             self.hand_over(cluster, kind, place, out);
         }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, Version};
-use mailboat_object::object::Object;
+use mailboat_object::object::{Keep, Object};
 
+use super::bindings::is_bindings;
+use super::engage::UNKNOWN;
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Listed};
 use super::{Store, Whom};
@@ -64,14 +66,18 @@ impl Store {
         self.lose(id, Doubt::WentBack, out);
     }
 
-    /// An object as a list or an event shows it.
-    pub(crate) fn show(&mut self, id: &FeedId, object: Object, by: By, out: &mut Vec<News>) {
+    /// An object as a list or an event shows it: all of it, of which so much is kept.
+    pub(crate) fn show(&mut self, id: &FeedId, whole: Object, keep: Keep, by: By, out: &mut Vec<News>) {
+        if is_bindings(&id.kind) {
+            self.heed(id, &whole, by, out);
+        }
         let Some(feed) = self.feed(id) else { return };
         let (list, read, live) = (feed.list, feed.version, feed.is_live());
-        let key = object.key.clone();
-        let version = object.version;
+        let key = whole.key.clone();
+        let version = whole.version;
         if self.take_in(id, &key.cluster, out) {
-            let object = Arc::new(object);
+            let whole = Arc::new(whole);
+            let object = if keep == Keep::Whole { Arc::clone(&whole) } else { Arc::new(whole.kept(keep)) };
             let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
                 return;
             };
@@ -89,7 +95,7 @@ impl Store {
             };
             if let Outcome::Changed(before) = outcome {
                 self.deletions.forget(&key);
-                self.announce(&id.place, &key, before, live, out);
+                self.announce_shown(&id.place, &key, Some(whole), before, live, out);
             }
         }
         if by == By::Event {
@@ -99,6 +105,9 @@ impl Store {
 
     /// Something that cannot be read, but says which object it is about: only that one is in doubt.
     pub(crate) fn garbled(&mut self, id: &FeedId, key: &Key, out: &mut Vec<News>) {
+        if is_bindings(&id.kind) {
+            self.unheed(&id.place, key, UNKNOWN, out);
+        }
         let Some(feed) = self.feed(id) else { return };
         let (list, live) = (feed.list, feed.is_live());
         if !self.take_in(id, &key.cluster, out) {
@@ -131,6 +140,9 @@ impl Store {
     pub(crate) fn deleted(&mut self, id: &FeedId, key: &Key, version: Version, out: &mut Vec<News>) {
         let Some(live) = self.feed(id).map(Feed::is_live) else { return };
         // Counts before anything is concluded, so that the proof is not younger than the feed.
+        if is_bindings(&id.kind) {
+            self.unheed(&id.place, key, version, out);
+        }
         self.progress(id, version, out);
         if !self.admit(&id.place, &key.cluster, &key.kind) {
             return;
@@ -158,15 +170,19 @@ impl Store {
         feed.advance(version);
         if waiting || past != feed.in_the_past() {
             self.settle(&id.place, &id.kind, Whom::Awaiting, out);
+        } else if is_bindings(&id.kind) {
+            self.settle_vouching(&id.place, out);
         }
     }
 
     /// The list was read to its end: only now is anything concluded from what it did not show.
     pub(crate) fn end_list(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let lists = self.lists;
         let Some(feed) = self.feed_mut(id) else { return };
         let (list, version, live) = (feed.list, feed.version, feed.is_live());
         let past = std::mem::replace(&mut feed.went_back, false);
         feed.listed = Listed::Now;
+        (feed.listed_at, feed.listed_after) = (version, lists);
         feed.doubt = None;
         for cluster in self.clusters_of(id) {
             let shelf = self.shelves.get_mut(&id.kind).and_then(|shelves| shelves.get_mut(&cluster));
@@ -190,6 +206,10 @@ impl Store {
                 self.announce(&id.place, &key, before, live, out);
             }
         }
+        if is_bindings(&id.kind) {
+            self.heed_end_of_list(id, out);
+        }
+        self.catch_up_bindings(&id.place, &id.endpoint);
         self.settle(&id.place, &id.kind, Whom::All, out);
     }
 
@@ -229,13 +249,14 @@ impl Store {
         if !self.admit(&id.place, cluster, &id.kind) {
             return false;
         }
-        if let Some(track) = self.track_mut(&id.place, &id.kind)
-            && !track.members.contains_key(cluster)
-        {
-            track.member(cluster);
-        }
+        let new = self.track_mut(&id.place, &id.kind).filter(|track| !track.members.contains_key(cluster));
+        let new = new.map(|track| track.member(cluster)).is_some();
         if view {
             self.settle_down(&id.place, cluster, &id.endpoint, out);
+            if new {
+                // Its endpoint may be in total doubt, as no other part of the place is.
+                self.settle(&id.place, &id.kind, Whom::One(cluster), out);
+            }
         }
         true
     }
@@ -249,7 +270,7 @@ impl Store {
         track.members.keys().filter(at_home).cloned().collect()
     }
 
-    fn feed(&self, id: &FeedId) -> Option<&Feed> {
+    pub(super) fn feed(&self, id: &FeedId) -> Option<&Feed> {
         self.track(&id.place, &id.kind)?.feeds.get(&id.endpoint)
     }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_object::key::{ClusterId, KindId};
 
-use super::track::{Bond, Feed, Track};
+use super::bindings::Bindings;
+use super::track::{Feed, Strength, Track};
 use super::{Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
 use crate::seen::{Doubt, News};
@@ -52,25 +53,18 @@ impl Store {
             nature,
             endpoints: BTreeSet::new(),
             homes: BTreeMap::new(),
+            bindings: Bindings::default(),
         });
         if entry.endpoints == endpoints {
             return;
         }
         let removed: Vec<EndpointId> = entry.endpoints.difference(&endpoints).cloned().collect();
         entry.endpoints.clone_from(&endpoints);
-        let homes = &entry.homes;
         for track in self.tracks.values_mut().filter_map(|tracks| tracks.get_mut(place)) {
             for endpoint in &removed {
                 if let Some(feed) = track.feeds.remove(endpoint) {
                     track.former.insert(endpoint.clone(), feed.highest);
                 }
-            }
-            if !removed.is_empty() && track.whole.is_none() {
-                // A cluster that nobody has seen an object of may have been shown by the endpoint that went.
-                let homeless = track.members.iter_mut().filter(|(cluster, _)| !homes.contains_key(*cluster));
-                homeless
-                    .filter(|(_, member)| matches!(member.bond, Bond::Engaged(_)))
-                    .for_each(|(_, member)| member.bond = Bond::Never);
             }
             if track.followed {
                 track.add_feeds(&endpoints);
@@ -114,22 +108,27 @@ impl Store {
         };
         let track = self.tracks.entry(feed.kind.clone()).or_default();
         let track = track.entry(feed.place.clone()).or_insert_with(|| Track::new(whole.clone()));
-        if !track.followed || track.filter != *filter {
+        let begins = !track.followed;
+        if begins || track.filter != *filter {
             track.followed = true;
             track.filter = filter.clone();
             track.feeds.values_mut().for_each(Feed::restart);
             track.add_feeds(&endpoints);
+            self.restless = true;
         }
         if let Some(cluster) = &whole {
             track.member(cluster);
             self.hand_over(cluster, &feed.kind, &feed.place, out);
+        }
+        if begins {
+            self.heed_all(&feed.place, &feed.kind, out);
         }
         self.settle(&feed.place, &feed.kind, Whom::All, out);
         Ok(whole)
     }
 
     /// Stops following a kind at a place: what only this place showed is let go of and unknown. Where a view
-    /// takes over, its followers list anew at their next input; a [`Tick`](crate::Input::Tick) is enough.
+    /// takes over, its followers list anew; see [`Store::take_relists`].
     pub fn unfollow(&mut self, place: &PlaceId, kind: &KindId, out: &mut Vec<News>) {
         let Some(track) = self.track_mut(place, kind) else { return };
         if !std::mem::replace(&mut track.followed, false) {
@@ -160,8 +159,10 @@ impl Store {
     pub fn forget(&mut self, place: &PlaceId, cluster: &ClusterId, out: &mut Vec<News>) {
         for (kind, tracks) in &mut self.tracks {
             let Some(track) = tracks.get_mut(place).filter(|track| track.whole.is_none()) else { continue };
-            track.awaiting.remove(cluster);
-            let Some(member) = track.members.remove(cluster) else { continue };
+            if !track.members.contains_key(cluster) {
+                continue;
+            }
+            let Some(member) = track.forget(cluster) else { continue };
             let shelves = self.shelves.get_mut(kind);
             if let Some(shelves) = shelves
                 && shelves.get(cluster).is_some_and(|shelf| shelf.place == *place)
@@ -175,6 +176,7 @@ impl Store {
         }
         if let Some(place) = self.places.get_mut(place) {
             place.homes.remove(cluster);
+            place.bindings.forget(cluster);
         }
     }
 
@@ -201,7 +203,7 @@ impl Store {
         }
     }
 
-    fn kinds_at(&self, place: &PlaceId) -> Vec<KindId> {
+    pub(super) fn kinds_at(&self, place: &PlaceId) -> Vec<KindId> {
         let tracks = self.tracks.iter().filter(|(_, tracks)| tracks.contains_key(place));
         tracks.map(|(kind, _)| kind.clone()).collect()
     }
@@ -232,6 +234,7 @@ impl Store {
             member.total = true;
             member.held.append(&mut held);
         }
+        self.restless = true;
         self.settle(to, kind, Whom::All, out);
     }
 
@@ -242,7 +245,7 @@ impl Store {
         }
         let admitted = self.covering(cluster, kind).is_some_and(|(covering, track)| {
             // An unbound view says nothing that another view could not say.
-            covering == place || (track.whole.is_none() && !track.is_engaged(cluster))
+            covering == place || (track.whole.is_none() && track.strength(cluster) <= Strength::Unbound)
         });
         if admitted {
             let shelf = Shelf { place: place.clone(), entries: BTreeMap::new() };

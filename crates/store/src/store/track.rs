@@ -21,6 +21,10 @@ pub(super) struct Feed {
     pub(super) doubt: Option<Doubt>,
     /// Up to where everything was read.
     pub(super) version: Version,
+    /// The version of the latest list that was read to its end.
+    pub(super) listed_at: Version,
+    /// How many lists of any feed had begun by its end.
+    pub(super) listed_after: u32,
     /// The highest version that this endpoint has ever shown. Above `version` when the server went back.
     pub(super) highest: Version,
     /// A probe showed that the server went back since the latest list, however far it has come until the next.
@@ -39,6 +43,8 @@ impl Feed {
             listed: Listed::Never,
             doubt: Some(Doubt::NotListed),
             version: Version(0),
+            listed_at: Version(0),
+            listed_after: 0,
             highest,
             went_back: false,
             list: 0,
@@ -74,6 +80,11 @@ impl Feed {
         self.highest = self.highest.max(version);
     }
 
+    /// Whether this feed, of bindings, tells what was bound when a list of this version was read.
+    pub(super) fn vouches_for(&self, listed_at: Version) -> bool {
+        self.doubt.is_none() && !self.unnamed && self.version >= listed_at
+    }
+
     fn standing(&self, past: Past) -> Standing {
         match self.doubt {
             Some(doubt) => Err(doubt),
@@ -100,6 +111,15 @@ pub(super) enum Past {
     Confirmed,
 }
 
+/// How well a cluster is tied to a place: the best answers, of two views.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Strength {
+    Unseen,
+    Unbound,
+    Claimed,
+    Bound,
+}
+
 /// What binds one cluster to the view through which it is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bond {
@@ -115,7 +135,12 @@ pub(super) enum Bond {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bond: Bond,
+    /// The identity that is believed: the first that was seen, or one that was accepted since.
     pub(super) identity: Option<Name>,
+    /// The identity under which its binding shows the kind now.
+    shown_under: Option<Name>,
+    /// Seen through a claim: objects leave such a view without being deleted, and before the binding says so.
+    pub(super) claimed: bool,
     /// How far each endpoint had been read when the cluster was engaged again, and by which list, where that is
     /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
     /// from before its own withdrawal is that of a server that went back in time.
@@ -145,6 +170,10 @@ pub(super) struct Track {
     pub(super) members: BTreeMap<ClusterId, Member>,
     /// Members that are engaged since a version that was not read yet.
     pub(super) awaiting: BTreeSet<ClusterId>,
+    /// The identities under which bindings show the kind now, and in how many clusters each.
+    identities: BTreeMap<Name, usize>,
+    /// The endpoints of a view whose bindings do not vouch for what is shown there, and why.
+    pub(super) unvouched: BTreeMap<EndpointId, Doubt>,
     /// What was last told about the place.
     pub(super) announced: Option<Standing>,
 }
@@ -160,6 +189,8 @@ impl Track {
             former: BTreeMap::new(),
             members: BTreeMap::new(),
             awaiting: BTreeSet::new(),
+            identities: BTreeMap::new(),
+            unvouched: BTreeMap::new(),
             announced: None,
         }
     }
@@ -170,6 +201,8 @@ impl Track {
         self.members.entry(cluster.clone()).or_insert_with(|| Member {
             bond: Bond::Never,
             identity: None,
+            shown_under: None,
+            claimed: false,
             read_withdrawn: BTreeMap::new(),
             withdrawn_at: Version(0),
             announced,
@@ -178,8 +211,45 @@ impl Track {
         })
     }
 
-    pub(super) fn is_engaged(&self, cluster: &ClusterId) -> bool {
-        self.members.get(cluster).is_some_and(|member| matches!(member.bond, Bond::Engaged(_)))
+    /// How well a cluster is tied to the place.
+    pub(super) fn strength(&self, cluster: &ClusterId) -> Strength {
+        match self.members.get(cluster) {
+            None => Strength::Unseen,
+            Some(Member { bond: Bond::Engaged(_), claimed: true, .. }) => Strength::Claimed,
+            Some(Member { bond: Bond::Engaged(_), .. }) => Strength::Bound,
+            Some(_) => Strength::Unbound,
+        }
+    }
+
+    /// Notes under which identity a cluster's binding shows the kind.
+    pub(super) fn shown_under(&mut self, cluster: &ClusterId, identity: Option<Name>) {
+        let before = std::mem::replace(&mut self.member(cluster).shown_under, identity.clone());
+        if before == identity {
+            return;
+        }
+        if let Some(before) = before
+            && let Some(count) = self.identities.get_mut(&before)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.identities.remove(&before);
+            }
+        }
+        if let Some(identity) = identity {
+            *self.identities.entry(identity).or_default() += 1;
+        }
+    }
+
+    pub(super) fn forget(&mut self, cluster: &ClusterId) -> Option<Member> {
+        self.awaiting.remove(cluster);
+        self.shown_under(cluster, None);
+        self.members.remove(cluster)
+    }
+
+    /// An export has one identity. While its bindings name several, they are being rewritten one by one, and a view
+    /// that already shows the new one lacks the objects of all whose binding still names the old one.
+    fn in_flux(&self) -> bool {
+        self.whole.is_none() && self.identities.len() > 1
     }
 
     /// Whether a delete event is the end of an object and not only of its being shown.
@@ -187,11 +257,17 @@ impl Track {
         let bond = self.members.get(&key.cluster).map_or(Bond::Never, |member| member.bond);
         let bound = match bond {
             // An event of before the engagement may well be the end of an earlier one.
-            Bond::Engaged(since) => self.whole.is_some() || version >= since,
+            Bond::Engaged(since) => {
+                self.whole.is_some() || (version >= since && !self.is_claimed(&key.cluster))
+            }
             Bond::Never => self.whole.is_some(),
             Bond::Withdrawn | Bond::Strange => false,
         };
-        bound && self.filter.shows_all_of(&key.namespace)
+        bound && !self.in_flux() && self.filter.shows_all_of(&key.namespace)
+    }
+
+    fn is_claimed(&self, cluster: &ClusterId) -> bool {
+        self.members.get(cluster).is_some_and(|member| member.claimed)
     }
 
     /// What is known of the place as a whole. Total only if no endpoint is left that says otherwise.
@@ -212,6 +288,11 @@ impl Track {
         }
         match result {
             Err(doubt) if doubt.is_total() && !all_total => Err(Doubt::Lost),
+            Ok(()) => match self.unvouched.values().next() {
+                Some(doubt) => Err(*doubt),
+                None if self.in_flux() => Err(Doubt::BindingsBehind),
+                None => Ok(()),
+            },
             result => result,
         }
     }
@@ -229,23 +310,19 @@ impl Track {
         }
         let home = match home.map(|endpoint| self.feeds.get_key_value(endpoint)) {
             Some(None) => return Err(Doubt::EndpointRemoved),
-            Some(Some(feed)) => Some(feed),
-            None => None,
+            None => return Err(Doubt::NotEngaged),
+            Some(Some(feed)) => feed,
         };
-        if let Some(doubt) = home.and_then(|(_, feed)| feed.doubt).filter(|doubt| doubt.is_total()) {
+        let (endpoint, feed) = home;
+        if let Some(doubt) = feed.doubt.filter(|doubt| doubt.is_total()) {
             return Err(doubt);
         }
         let Bond::Engaged(since) = member.bond else { return Err(Doubt::NotEngaged) };
-        // One of the endpoints shows the cluster. As long as nobody knows which, all must have come that far.
-        let has_come = |(endpoint, feed): (&EndpointId, &Feed)| {
-            let read_on = |(version, list): &(Version, u32)| feed.version > *version || feed.list != *list;
-            feed.version >= since && member.read_withdrawn.get(endpoint).is_none_or(read_on)
-        };
-        let reached = match home {
-            Some(feed) => has_come(feed),
-            None => self.feeds.iter().all(has_come),
-        };
-        if reached { Ok(()) } else { Err(Doubt::CatchingUp) }
+        let read_on = |(version, list): &(Version, u32)| feed.version > *version || feed.list != *list;
+        if feed.version < since || !member.read_withdrawn.get(endpoint).is_none_or(read_on) {
+            return Err(Doubt::CatchingUp);
+        }
+        if member.claimed { Err(Doubt::Claimed) } else { Ok(()) }
     }
 
     /// Why everything of this cluster is unknown, if it is.

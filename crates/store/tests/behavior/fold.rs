@@ -28,6 +28,8 @@ impl Fold {
         match news {
             // Tests with a second place look at that one themselves.
             News::Scope { place, .. } if *place != crate::rig::place() => {}
+            News::Scope { kind, .. } if *kind != crate::server::configmaps() => {}
+            News::Object(change) if change.key.kind != crate::server::configmaps() => {}
             News::Scope { cluster: None, known, .. } => {
                 assert_ne!(self.place, *known, "told twice: {news:?}");
                 self.place = *known;
@@ -73,7 +75,7 @@ impl Fold {
 
     /// Whether the replica would say that an object is absent.
     pub fn absent(&self, key: &Key) -> bool {
-        let unbound = if self.mode == Mode::View { Err(Doubt::NotEngaged) } else { Ok(()) };
+        let unbound = if self.mode.is_view() { Err(Doubt::NotEngaged) } else { Ok(()) };
         let scope = self.place.and(self.clusters.get(&key.cluster).copied().unwrap_or(unbound));
         match self.objects.get(key) {
             // Or in doubt by itself, not only by its scope.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mailboat_object::json::Raw;
-use mailboat_object::key::Key;
+use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{Doubt, Input, Seen};
 use proptest::prelude::*;
 
-use crate::rig::{Mode, Rig};
-use crate::server::{Server, key, line};
+use crate::rig::{Mode, Rig, Wire, place};
+use crate::server::{Asked, Server, configmaps, key, line};
 
 const NAMES: [&str; 5] = ["ale", "beer", "cider", "gin", "rum"];
 
@@ -30,7 +30,8 @@ enum Step {
     Compact { server: usize },
     Restore { server: usize, back: u64 },
     Flip { cluster: usize },
-    TellBinding { cluster: usize },
+    ReplaceIdentity,
+    FollowIdentity { cluster: usize },
     Wait { seconds: u64 },
 }
 
@@ -49,47 +50,48 @@ fn steps() -> impl Strategy<Value = Step> {
             .prop_map(|(cluster, name, value, labelled)| Step::Put { cluster, name, value, labelled }),
         5 => (0..3_usize, 0..NAMES.len()).prop_map(|(cluster, name)| Step::Delete { cluster, name }),
         1 => (1..5_u64).prop_map(Step::OtherWrites),
-        16 => (0..2_usize, 1..6_usize).prop_map(|(wire, steps)| Step::Drive { wire, steps }),
-        2 => (0..2_usize).prop_map(|wire| Step::Bookmark { wire }),
-        3 => (0..2_usize).prop_map(|wire| Step::Cut { wire }),
-        1 => (0..2_usize).prop_map(|wire| Step::End { wire }),
-        2 => (0..2_usize).prop_map(|wire| Step::Repeat { wire }),
+        16 => (0..4_usize, 1..6_usize).prop_map(|(wire, steps)| Step::Drive { wire, steps }),
+        2 => (0..4_usize).prop_map(|wire| Step::Bookmark { wire }),
+        3 => (0..4_usize).prop_map(|wire| Step::Cut { wire }),
+        1 => (0..4_usize).prop_map(|wire| Step::End { wire }),
+        2 => (0..4_usize).prop_map(|wire| Step::Repeat { wire }),
         1 => (0..2_usize, 0..NAMES.len()).prop_map(|(wire, name)| Step::Garble { wire, name }),
-        1 => (0..2_usize).prop_map(|wire| Step::Nonsense { wire }),
-        2 => (0..2_usize, kinds).prop_map(|(wire, kind)| Step::Refuse { wire, kind }),
+        1 => (0..4_usize).prop_map(|wire| Step::Nonsense { wire }),
+        2 => (0..4_usize, kinds).prop_map(|(wire, kind)| Step::Refuse { wire, kind }),
         2 => (0..2_usize).prop_map(|server| Step::Compact { server }),
         1 => (0..2_usize, 1..8_u64).prop_map(|(server, back)| Step::Restore { server, back }),
         2 => (0..3_usize).prop_map(|cluster| Step::Flip { cluster }),
-        3 => (0..3_usize).prop_map(|cluster| Step::TellBinding { cluster }),
+        1 => Just(Step::ReplaceIdentity),
+        2 => (0..3_usize).prop_map(|cluster| Step::FollowIdentity { cluster }),
         4 => (1..40_u64).prop_map(|seconds| Step::Wait { seconds }),
     ]
 }
 
-/// A rig with what only the test knows: every life of every server, and bindings not yet told.
+/// A rig with what only the test knows: every life of every server.
 struct Trial {
     rig: Rig,
     /// Every server as it was when it was restored, by its number of restores.
     lives: Vec<BTreeMap<u32, Server>>,
-    untold: BTreeMap<String, u64>,
+    /// Other identities were accepted: what is hidden under an older one does not count any more.
+    accepted: bool,
 }
 
 impl Trial {
     fn new(mode: Mode) -> Self {
         let rig = Rig::new(mode);
         let servers = rig.servers.len();
-        let mut trial = Self { rig, lives: vec![BTreeMap::new(); servers], untold: BTreeMap::new() };
-        if mode == Mode::View {
+        let mut trial = Self { rig, lives: vec![BTreeMap::new(); servers], accepted: false };
+        if mode.is_view() {
             for cluster in trial.clusters() {
                 let server = trial.server_of(cluster);
-                let since = trial.rig.servers[server].bind(cluster, true);
-                trial.rig.engage(cluster, Some(since));
+                trial.rig.servers[server].bind(cluster, true);
             }
         }
         trial
     }
 
     fn clusters(&self) -> &'static [&'static str] {
-        if self.rig.mode == Mode::View { &["one", "two", "three"] } else { &["one"] }
+        if self.rig.mode.is_view() { &["one", "two", "three"] } else { &["one"] }
     }
 
     fn cluster(&self, index: usize) -> &'static str {
@@ -104,8 +106,8 @@ impl Trial {
     /// looked cannot be told from one that never went back, so that is not asked for.
     fn may_write(&self, server: usize, versions: u64) -> bool {
         let state = &self.rig.servers[server];
-        let wire = self.rig.wires.iter().find(|wire| wire.server == server).unwrap();
-        wire.life == state.restored || state.version + versions < wire.heard
+        let mut wires = self.rig.wires.iter().filter(|wire| wire.server == server);
+        wires.all(|wire| wire.life == state.restored || state.version + versions < wire.heard)
     }
 
     fn apply(&mut self, step: &Step) {
@@ -172,10 +174,12 @@ impl Trial {
             }
             Step::Restore { server, back } => self.restore(server % self.rig.servers.len(), *back),
             Step::Flip { cluster } => self.flip(self.cluster(*cluster)),
-            Step::TellBinding { cluster } => {
+            Step::ReplaceIdentity => self.replace_identity(),
+            Step::FollowIdentity { cluster } => {
                 let cluster = self.cluster(*cluster);
-                if let Some(since) = self.untold.remove(cluster) {
-                    self.rig.engage(cluster, Some(since));
+                let server = self.server_of(cluster);
+                if self.may_write(server, 1) {
+                    self.rig.servers[server].follow_identity(cluster);
                 }
             }
             Step::Wait { seconds } => self.rig.wait(Duration::from_secs(*seconds)),
@@ -191,7 +195,8 @@ impl Trial {
     fn garble(&mut self, wire: usize, name: &str) {
         let Some(sent) = self.rig.wires[wire].open else { return };
         let server = &self.rig.servers[self.rig.wires[wire].server];
-        if server.line_after(sent).is_none() || sent > server.version {
+        let asked = self.rig.wires[wire].asked;
+        if server.line_after(asked, sent).is_none() || sent > server.version {
             let cluster = if self.rig.wires[wire].server == 0 { "one" } else { "three" };
             let object = serde_json::json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
@@ -208,43 +213,46 @@ impl Trial {
         let state = &self.rig.servers[server];
         let noticed = self.rig.wires.iter().all(|wire| wire.server != server || wire.life == state.restored);
         // Nor is a second disaster before anybody noticed the first.
-        if !noticed || !self.untold.is_empty() || state.version < 12 + back {
+        if !noticed || state.identity > 0 || state.version < 13 + back {
             return;
         }
         self.lives[server].insert(state.restored, state.clone());
-        let bound = state.bound.clone();
         let version = state.version - back;
         self.rig.servers[server].restore(version);
+        self.cut_all(server);
+    }
+
+    fn cut_all(&mut self, server: usize) {
         for wire in 0..self.rig.wires.len() {
             if self.rig.wires[wire].server == server {
                 self.rig.cut(wire);
             }
         }
-        // A backup may hold other bindings than the present: whoever reads them says so.
-        for cluster in bound.into_keys() {
-            let bound = self.rig.servers[server].bound[&cluster];
-            if bound {
-                self.rig.engage(&cluster, Some(version));
-            } else {
-                self.rig.withdraw(&cluster, version);
-            }
-        }
     }
 
-    /// Claims come and go. That one goes is told at once (before its objects seem to be deleted), that one came
-    /// at any time.
+    /// Bindings and claims come and go. Whether objects or bindings are heard of first is up to the wires.
     fn flip(&mut self, cluster: &'static str) {
         let server = self.server_of(cluster);
-        if self.rig.mode != Mode::View || !self.may_write(server, 12) {
+        if !self.rig.mode.is_view() || !self.may_write(server, 12) {
             return;
         }
-        let bound = !self.rig.servers[server].bound[cluster];
-        self.untold.remove(cluster);
-        let since = self.rig.servers[server].bind(cluster, bound);
-        if bound {
-            self.untold.insert(cluster.to_owned(), since);
-        } else {
-            self.rig.withdraw(cluster, since);
+        let bound = self.rig.servers[server].is_bound(cluster);
+        self.rig.servers[server].bind(cluster, !bound);
+    }
+
+    /// The center is restarted with another identity of its export.
+    fn replace_identity(&mut self) {
+        // An identity that nobody has heard of cannot be missed.
+        let heard = |wire: &Wire| {
+            let server = &self.rig.servers[wire.server];
+            wire.asked == Asked::Maps || (wire.life == server.restored && wire.heard >= server.bound_at())
+        };
+        let unserved = self.rig.servers.iter().any(|server| server.unserved);
+        if self.rig.mode == Mode::View && !unserved && self.rig.wires.iter().all(heard) {
+            for server in 0..self.rig.servers.len() {
+                self.rig.servers[server].replace_identity();
+                self.cut_all(server);
+            }
         }
     }
 
@@ -264,28 +272,55 @@ impl Trial {
     /// The central property: no key is absent at a version at which its server had the object.
     fn check_absence(&self, key: &Key, version: u64) {
         assert_ne!(self.rig.mode, Mode::Labels, "{key} is absent by a filter");
+        assert_ne!(self.rig.mode, Mode::Claims, "{key} is absent through a claim");
         let server = self.server_of(key.cluster.0.as_str());
         let life = self.rig.wires.iter().find(|wire| wire.server == server).unwrap().life;
         let state = self.lives[server].get(&life).unwrap_or(&self.rig.servers[server]);
         let address = (key.cluster.to_string(), key.name.to_string());
-        let there = state.one_at(&address, version);
-        assert_eq!(there, None, "{key} is absent at {version}, where it was");
+        let first = if self.accepted { state.identity } else { 0 };
+        assert!(
+            !state.had(&address, first..=state.identity, version),
+            "{key} is absent at {version}, where it was"
+        );
     }
 
     /// Once faults end, the store is the server's state and the replica agrees.
     fn check_quiet(&mut self) {
-        for (cluster, since) in std::mem::take(&mut self.untold) {
-            self.rig.engage(&cluster, Some(since));
-        }
         // Whatever was refused before is served now.
+        for server in &mut self.rig.servers {
+            for cluster in ["one", "two", "three"] {
+                server.follow_identity(cluster);
+            }
+            server.unserved = false;
+        }
         self.rig.quiet();
         self.check();
+        self.accept_identities();
         let stuck = self.stuck();
         let restores: u32 = self.rig.servers.iter().map(|server| server.restored).sum();
         assert!(stuck.is_empty() || restores > 0, "{stuck:?} in doubt of a past that never was");
         self.heal_garbled();
         self.check();
         self.check_present_or_gone();
+    }
+
+    fn accept_identities(&mut self) {
+        self.accepted = true;
+        let mut out = Vec::new();
+        for cluster in self.clusters() {
+            let strange = self.rig.store.get(&key(cluster, NAMES[0])).doubt() == Some(Doubt::IdentityChanged);
+            let accepted = strange
+                && self.rig.store.accept_identity(
+                    &place(),
+                    &ClusterId::new(cluster),
+                    &configmaps(),
+                    &mut out,
+                );
+            assert_eq!(strange, accepted, "{cluster}");
+        }
+        self.rig.hear(out);
+        self.rig.quiet();
+        self.check();
     }
 
     /// A server that sent nonsense about an object once shows it well at the next list.
@@ -310,7 +345,7 @@ impl Trial {
     fn check_present_or_gone(&self) {
         for cluster in self.clusters() {
             let server = &self.rig.servers[self.server_of(cluster)];
-            let bound = self.rig.mode != Mode::View || server.bound[*cluster];
+            let bound = !self.rig.mode.is_view() || server.is_bound(cluster);
             for name in NAMES {
                 let key = key(cluster, name);
                 let stored = server.now().remove(&((*cluster).to_owned(), name.to_owned()));
@@ -323,6 +358,9 @@ impl Trial {
                     }
                     (Seen::Absent(_), None, true) => assert!(self.rig.fold.absent(&key), "{key}"),
                     (Seen::Unknown(Doubt::Filtered), None, true) if self.rig.mode == Mode::Labels => {}
+                    // A backup may be of the midst of a claim's acceptance.
+                    (Seen::Present(_), Some(stored), false) if stored.visible && server.restored > 0 => {}
+                    (Seen::Unknown(Doubt::Claimed), None, true) if self.rig.mode == Mode::Claims => {}
                     (Seen::Unknown(Doubt::Withdrawn | Doubt::NotEngaged), _, false) => {}
                     (seen, stored, bound) => panic!("{key}: {seen:?}, server has {stored:?}, bound: {bound}"),
                 }
@@ -350,6 +388,11 @@ proptest! {
     #[test]
     fn a_filtered_kind_is_never_absent(steps in prop::collection::vec(steps(), 1..120)) {
         run(Mode::Labels, &steps);
+    }
+
+    #[test]
+    fn through_a_claim_nothing_is_ever_absent(steps in prop::collection::vec(steps(), 1..150)) {
+        run(Mode::Claims, &steps);
     }
 
     #[test]

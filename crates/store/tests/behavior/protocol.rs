@@ -1,11 +1,15 @@
 //! Lists, pages, watches, bookmarks, expiry: the follower's side of the protocol.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use mailboat_object::json::Raw;
 use mailboat_object::wire::{Fault, FaultKind};
-use mailboat_store::{Doubt, Fetch, Gone, Input, ProbeWhen, Settings};
+use mailboat_store::{
+    Change, Definition, Doubt, Fetch, Filter, Gone, Input, Keep, News, ProbeWhen, Seen, Settings,
+};
 
-use crate::rig::{Known, Mode, Rig, lost};
+use crate::rig::{Known, Mode, Rig, definition, lost};
 use crate::server::{bookmark, error_line, expired_line, key};
 
 fn stocked() -> Rig {
@@ -266,4 +270,42 @@ fn a_stopped_follower_asks_for_nothing() {
     assert_eq!(rig.wires[0].follower.deadline(), None);
     rig.feed(0, Input::Page(b"{}"));
     assert_eq!(next(&mut rig), Fetch::Stopped);
+}
+
+#[test]
+fn an_event_hands_out_the_whole_object_and_the_store_keeps_what_was_asked_for() {
+    for keep in [Keep::Head, Keep::HeadAndStatus, Keep::Whole] {
+        let mut rig = Rig::new(Mode::Whole);
+        let mut out = Vec::new();
+        let kept = Definition { keep, ..definition(Filter::All) };
+        rig.wires[0].follower.redefine(kept, &mut rig.store, &mut out).unwrap();
+        rig.hear(out);
+        rig.servers[0].put("one", "ale", 1, false);
+        rig.quiet();
+        rig.servers[0].put("one", "ale", 2, false);
+        rig.quiet();
+        let changes: Vec<&Change> = rig
+            .news
+            .iter()
+            .filter_map(|news| match news {
+                News::Object(change) => Some(change),
+                News::Scope { .. } => None,
+            })
+            .collect();
+        assert_eq!(changes.len(), 2, "listed, then changed: {changes:?}");
+        for (change, value) in changes.iter().zip(["1", "2"]) {
+            let Seen::Present(now) = &change.now else { panic!("{change:?}") };
+            assert!(now.is_whole(), "{keep:?}: {now:?}");
+            assert_eq!(now.get(&["data", "value"]).and_then(Raw::as_str).as_deref(), Some(value), "{keep:?}");
+        }
+        let before = changes[1].before.as_ref().unwrap();
+        let held = rig.store.get(&key("one", "ale")).present().unwrap();
+        for object in [before, held] {
+            assert_eq!(object.is_whole(), keep == Keep::Whole, "{keep:?}: {object:?}");
+            assert_eq!(object.get(&["data"]).is_some(), keep == Keep::Whole, "{keep:?}");
+        }
+        let Seen::Present(now) = &changes[1].now else { panic!() };
+        assert_eq!((held.content, &held.hands), (now.content, &now.hands), "the same object, less of it");
+        assert_eq!(Arc::ptr_eq(held, now), keep == Keep::Whole, "nothing is copied to be kept whole");
+    }
 }

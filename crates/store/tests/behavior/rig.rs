@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mailboat_object::key::{ClusterId, Key, Name, Version};
+use mailboat_object::key::{ClusterId, Key, Name};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::select::{LabelSelector, Operator, Requirement};
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
-    Definition, Doubt, EndpointId, Engagement, FeedId, Fetch, Filter, Follower, Gone, Input, Nature, News,
-    Now, PlaceId, Seen, Settings, Store,
+    Definition, Doubt, EndpointId, FeedId, Fetch, Filter, Follower, Gone, Input, Nature, News, Now, PlaceId,
+    Seen, Settings, Store,
 };
 
 use crate::fold::Fold;
-use crate::server::{Answer, Server, bookmark, configmaps};
+use crate::server::{Answer, Asked, Server, View, bindings, bookmark, configmaps};
 
 /// How the servers are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,13 +22,32 @@ pub enum Mode {
     Whole,
     /// One cluster, by label.
     Labels,
-    /// Many workspaces on two shards, through a view.
+    /// One workspace of kcp, whole, with its bindings.
+    Workspace,
+    /// Many workspaces on two shards, through the view of an export that brings the kind.
     View,
+    /// The same, through the view of an export that claims it.
+    Claims,
+}
+
+impl Mode {
+    pub fn is_view(self) -> bool {
+        matches!(self, Self::View | Self::Claims)
+    }
+
+    fn sort(self) -> Option<View> {
+        match self {
+            Self::View => Some(View::Bound),
+            Self::Claims => Some(View::Claimed),
+            Self::Whole | Self::Labels | Self::Workspace => None,
+        }
+    }
 }
 
 /// One follower and what the wire to its server carries.
 pub struct Wire {
     pub follower: Follower,
+    pub asked: Asked,
     pub server: usize,
     /// A watch is open and has been sent everything up to this version.
     pub open: Option<u64>,
@@ -58,8 +77,12 @@ pub fn endpoint(server: usize) -> EndpointId {
     EndpointId::new(&format!("shard-{server}"))
 }
 
-pub fn feed_id(server: usize) -> FeedId {
-    FeedId { place: place(), endpoint: endpoint(server), kind: configmaps() }
+pub fn feed_id(asked: Asked, server: usize) -> FeedId {
+    let kind = match asked {
+        Asked::Maps => configmaps(),
+        Asked::Bindings => bindings(),
+    };
+    FeedId { place: place(), endpoint: endpoint(server), kind }
 }
 
 pub fn labels() -> Filter {
@@ -88,25 +111,35 @@ impl Rig {
     }
 
     pub fn with(mode: Mode, settings: &Settings) -> Self {
-        let shards = if mode == Mode::View { 2 } else { 1 };
+        let shards = if mode.is_view() { 2 } else { 1 };
         let (nature, filter) = match mode {
-            Mode::Whole => (Nature::Whole(ClusterId::new("one")), Filter::All),
+            Mode::Whole | Mode::Workspace => (Nature::Whole(ClusterId::new("one")), Filter::All),
             Mode::Labels => (Nature::Whole(ClusterId::new("one")), labels()),
-            Mode::View => (Nature::View, Filter::All),
+            Mode::View | Mode::Claims => (Nature::View, Filter::All),
         };
         let mut store = Store::new();
         let mut news = Vec::new();
         store.open(&place(), nature, (0..shards).map(endpoint), &mut news);
-        let wires = (0..shards)
-            .map(|server| {
-                let definition = definition(filter.clone());
-                let seed = server as u64;
+        let kinds: &[Asked] = match mode {
+            Mode::Whole | Mode::Labels => &[Asked::Maps],
+            Mode::Workspace | Mode::View | Mode::Claims => &[Asked::Maps, Asked::Bindings],
+        };
+        let mut wires = Vec::new();
+        for asked in kinds {
+            for server in 0..shards {
+                let mut definition = definition(filter.clone());
+                if *asked == Asked::Bindings {
+                    // What they say is taken in when they are shown, however little is kept.
+                    definition.keep = Keep::Head;
+                }
+                let (id, seed) = (feed_id(*asked, server), server as u64);
                 let follower =
-                    Follower::new(feed_id(server), definition, settings.clone(), seed, &mut store, &mut news);
-                Wire { follower: follower.unwrap(), server, open: None, life: 0, last_line: None, heard: 0 }
-            })
-            .collect();
-        let servers = (0..shards).map(|_| Server::new(mode == Mode::View, mode == Mode::Labels)).collect();
+                    Follower::new(id, definition, settings.clone(), seed, &mut store, &mut news).unwrap();
+                let (open, last_line) = (None, None);
+                wires.push(Wire { follower, asked: *asked, server, open, life: 0, last_line, heard: 0 });
+            }
+        }
+        let servers = (0..shards).map(|_| Server::new(mode.sort(), mode == Mode::Labels)).collect();
         let fold = Fold::new(mode);
         let mut rig = Self { mode, store, servers, wires, now: Now::default(), fold, news: Vec::new() };
         rig.hear(news);
@@ -135,10 +168,12 @@ impl Rig {
     /// One step of I/O: a page, the opening of a watch, or one of its lines. False if there is nothing to do but
     /// wait for the server or the clock.
     pub fn step(&mut self, wire: usize) -> bool {
+        self.nudge();
+        let asked = self.wires[wire].asked;
         let server = &self.servers[self.wires[wire].server];
         match self.wires[wire].follower.next(self.now) {
             Fetch::List { limit, continue_token, .. } => {
-                let answer = server.list(limit as usize, continue_token.as_deref());
+                let answer = server.list(asked, limit as usize, continue_token.as_deref());
                 if matches!(answer, Answer::Page(_)) {
                     let version = if continue_token.is_none() { server.version } else { 0 };
                     self.told(wire, version);
@@ -146,9 +181,12 @@ impl Rig {
                 self.answer(wire, answer);
             }
             Fetch::Probe { .. } => {
-                let answer = server.list(1, None);
+                let answer = server.list(asked, 1, None);
                 self.told(wire, 0);
                 self.answer(wire, answer);
+            }
+            Fetch::Watch { .. } if asked == Asked::Maps && server.unserved => {
+                self.answer(wire, Answer::Unserved);
             }
             Fetch::Watch { from, .. } => match self.wires[wire].open {
                 None => {
@@ -160,7 +198,7 @@ impl Rig {
                 // kcp: a watch from the future is silent.
                 Some(sent) if sent > server.version => return false,
                 Some(sent) => {
-                    let Some((line, sent)) = server.line_after(sent) else { return false };
+                    let Some((line, sent)) = server.line_after(asked, sent) else { return false };
                     self.told(wire, sent);
                     self.wires[wire].open = Some(sent);
                     self.wires[wire].last_line = Some(line.clone());
@@ -187,7 +225,35 @@ impl Rig {
                 let fault = Fault::new(FaultKind::Expired, "the provided continue parameter is too old");
                 self.feed(wire, Input::Fault(&fault));
             }
+            Answer::Unserved => {
+                let fault = Fault::new(FaultKind::Unserved, "404 page not found");
+                self.feed(wire, Input::Fault(&fault));
+            }
         }
+    }
+
+    /// Tells the followers that the store wants listed anew.
+    pub fn nudge(&mut self) {
+        for id in self.store.take_relists() {
+            if let Some(wire) = self.wires.iter().position(|wire| *wire.follower.id() == id) {
+                self.feed(wire, Input::Tick);
+            }
+        }
+    }
+
+    /// The wire that reads the bindings of a shard.
+    pub fn bindings_wire(&self, server: usize) -> usize {
+        self.servers.len() + server
+    }
+
+    /// Reads what a shard has to say of its bindings.
+    pub fn read_bindings(&mut self, server: usize) {
+        self.read(self.bindings_wire(server));
+    }
+
+    /// Reads what there is to read now.
+    pub fn read(&mut self, wire: usize) {
+        while self.step(wire) {}
     }
 
     /// The connection breaks.
@@ -198,10 +264,10 @@ impl Rig {
     }
 
     pub fn bookmark(&mut self, wire: usize) {
-        let version = self.servers[self.wires[wire].server].version;
-        if self.wires[wire].open.is_some_and(|sent| sent <= version)
-            && self.servers[self.wires[wire].server].line_after(self.wires[wire].open.unwrap()).is_none()
-        {
+        let (server, asked) = (&self.servers[self.wires[wire].server], self.wires[wire].asked);
+        let version = server.version;
+        let read = |sent: u64| sent <= version && server.line_after(asked, sent).is_none();
+        if self.wires[wire].open.is_some_and(read) {
             self.wires[wire].open = Some(version);
             self.told(wire, version);
             self.feed(wire, Input::Line(&bookmark(version)));
@@ -235,25 +301,6 @@ impl Rig {
         panic!("never quiet: {:?}", self.wires.iter().map(|wire| &wire.follower).collect::<Vec<_>>());
     }
 
-    pub fn engage(&mut self, cluster: &str, since: Option<u64>) {
-        let shard = usize::from(cluster == "three") % self.servers.len();
-        let endpoint = Some(endpoint(shard));
-        let engagement = since.map(|since| Engagement { identity: None, since: Version(since), endpoint });
-        self.engage_as(cluster, engagement);
-    }
-
-    pub fn withdraw(&mut self, cluster: &str, at: u64) {
-        let mut out = Vec::new();
-        self.store.withdraw(&place(), &ClusterId::new(cluster), &configmaps(), Version(at), &mut out);
-        self.hear(out);
-    }
-
-    pub fn engage_as(&mut self, cluster: &str, engagement: Option<Engagement>) {
-        let mut out = Vec::new();
-        self.store.engage(&place(), &ClusterId::new(cluster), &configmaps(), engagement, &mut out);
-        self.hear(out);
-    }
-
     pub fn confirm_all(&mut self) {
         let mut out = Vec::new();
         self.store.confirm_all(&place(), &configmaps(), &mut out);
@@ -272,8 +319,10 @@ impl Rig {
     /// The scope lines heard since a point, without their places.
     pub fn scopes_since(&self, point: usize) -> Vec<(Option<String>, Result<(), Doubt>)> {
         let scope = |news: &News| match news {
-            News::Scope { cluster, known, .. } => Some((cluster.as_ref().map(ToString::to_string), *known)),
-            News::Object(_) => None,
+            News::Scope { cluster, known, kind, .. } if *kind == configmaps() => {
+                Some((cluster.as_ref().map(ToString::to_string), *known))
+            }
+            News::Scope { .. } | News::Object(_) => None,
         };
         self.news[point..].iter().filter_map(scope).collect()
     }
@@ -281,7 +330,7 @@ impl Rig {
     /// The object changes heard since a point: name, version before, what is known now, live.
     pub fn changes_since(&self, point: usize) -> Vec<(String, Option<u64>, Known, bool)> {
         let change = |news: &News| match news {
-            News::Object(change) => {
+            News::Object(change) if change.key.kind == configmaps() => {
                 let now = match &change.now {
                     Seen::Present(object) => Known::Present(object.version.0),
                     Seen::Absent(absence) => Known::Absent(absence.how()),
@@ -290,7 +339,7 @@ impl Rig {
                 let before = change.before.as_ref().map(|object| object.version.0);
                 Some((change.key.name.to_string(), before, now, change.live))
             }
-            News::Scope { .. } => None,
+            News::Scope { .. } | News::Object(_) => None,
         };
         self.news[point..].iter().filter_map(change).collect()
     }

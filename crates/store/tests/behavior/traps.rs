@@ -4,22 +4,30 @@ use std::time::Duration;
 
 use mailboat_object::key::{ClusterId, Name, Version};
 use mailboat_object::wire::{Fault, FaultKind};
-use mailboat_store::{Doubt, EndpointId, Engagement, Fetch, Filter, Gone, Input, Nature};
+use mailboat_store::{Doubt, EndpointId, Fetch, Filter, Gone, Input, Nature};
 
 use crate::rig::{Known, Mode, Rig, definition, endpoint, place};
-use crate::server::{configmaps, key};
+use crate::server::{Binding, bindings, configmaps, key};
 
 /// Workspaces `one` and `two` on the first shard, `three` on the second, with an object `ale` in each; all
 /// bound, and seen to be.
 fn harbor() -> Rig {
-    let mut rig = Rig::new(Mode::View);
+    stocked(Mode::View)
+}
+
+fn stocked(mode: Mode) -> Rig {
+    let mut rig = Rig::new(mode);
     for (cluster, shard) in [("one", 0), ("two", 0), ("three", 1)] {
-        let since = rig.servers[shard].bind(cluster, true);
+        rig.servers[shard].bind(cluster, true);
         rig.servers[shard].put(cluster, "ale", 1, false);
-        rig.engage(cluster, Some(since));
     }
     rig.quiet();
     rig
+}
+
+fn version_of(rig: &Rig, cluster: &str) -> u64 {
+    let server = usize::from(cluster == "three");
+    rig.servers[server].now()[&(cluster.to_owned(), "ale".to_owned())].version
 }
 
 fn refuse(rig: &mut Rig, kind: FaultKind) {
@@ -30,57 +38,9 @@ fn refuse(rig: &mut Rig, kind: FaultKind) {
 #[test]
 fn equal_names_in_two_workspaces_are_two_objects() {
     let rig = harbor();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
-    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16));
-    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13));
-    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
-}
-
-#[test]
-fn a_rejected_claim_deletes_nothing_and_an_accepted_one_brings_all_back() {
-    let mut rig = harbor();
-    let heard = rig.news.len();
-    rig.engage("one", None);
-    rig.servers[0].bind("one", false);
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn), "DELETED was sent for it");
-    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::Withdrawn));
-    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16), "other workspaces are as they were");
-    assert_eq!(rig.scopes_since(heard), [(Some("one".to_owned()), Err(Doubt::Withdrawn))]);
-    assert_eq!(rig.changes_since(heard), []);
-    rig.servers[0].compact();
-    rig.servers[0].other_writes(1);
-    rig.cut(0);
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn), "lists lack it as well");
-
-    let heard = rig.news.len();
-    let since = rig.servers[0].bind("one", true);
-    rig.engage("one", Some(since));
-    assert_eq!(
-        rig.seen(&key("one", "ale")),
-        Known::Unknown(Doubt::CatchingUp),
-        "the view has not shown it yet"
-    );
-    rig.quiet();
-    let version = rig.servers[0].now()[&("one".to_owned(), "ale".to_owned())].version;
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(version));
-    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
-    let changes = rig.changes_since(heard);
-    assert_eq!(changes.last(), Some(&("ale".to_owned(), None, Known::Present(version), true)), "{changes:?}");
-}
-
-#[test]
-fn a_claim_not_applied_yet_proves_no_absence() {
-    let mut rig = Rig::new(Mode::View);
-    rig.servers[0].put("one", "ale", 1, false);
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
-    let since = rig.servers[0].bind("one", true);
-    rig.engage("one", Some(since));
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::CatchingUp));
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(14));
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(12));
     assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
 }
 
@@ -89,41 +49,199 @@ fn delete_events_of_a_view_that_is_not_seen_to_be_bound_prove_nothing() {
     let mut rig = Rig::new(Mode::View);
     rig.servers[0].bind("one", true);
     rig.servers[0].put("one", "ale", 1, false);
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    rig.read(0);
+    rig.read(1);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
     rig.servers[0].delete("one", "ale");
     let heard = rig.news.len();
-    rig.quiet();
-    let unknown = Known::Unknown(Doubt::NotEngaged);
-    assert_eq!(rig.changes_since(heard), [("ale".to_owned(), Some(13), unknown, true)]);
+    rig.read(0);
+    let unknown = Known::Unknown(Doubt::BindingsBehind);
+    assert_eq!(rig.changes_since(heard), [("ale".to_owned(), Some(12), unknown, true)]);
     assert_eq!(rig.seen(&key("one", "ale")), unknown);
+}
+
+#[test]
+fn a_view_whose_bindings_nobody_follows_proves_nothing() {
+    let mut rig = harbor();
+    let mut out = Vec::new();
+    rig.store.unfollow(&place(), &bindings(), &mut out);
+    rig.hear(out);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12), "as last seen");
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::NotEngaged));
+    rig.servers[0].delete("one", "ale");
+    rig.read(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
+}
+
+#[test]
+fn a_workspace_counts_from_the_version_of_its_binding_on() {
+    let mut rig = Rig::new(Mode::View);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
+    rig.servers[0].bind("one", true);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.read_bindings(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::CatchingUp));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_rejected_claim_deletes_nothing_and_an_accepted_one_brings_all_back() {
+    let mut rig = stocked(Mode::Claims);
+    let heard = rig.news.len();
+    rig.servers[0].bind("one", false);
+    // The objects' watch is often heard before that of the bindings.
+    rig.read(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Claimed), "DELETED was sent for it");
+    rig.read_bindings(0);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::Withdrawn));
+    let two = version_of(&rig, "two");
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(two), "other workspaces are as they were");
+    assert_eq!(rig.scopes_since(heard), [(Some("one".to_owned()), Err(Doubt::Withdrawn))]);
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn), "lists lack it as well");
+
+    let heard = rig.news.len();
+    rig.servers[0].bind("one", true);
+    rig.read_bindings(0);
+    let unread = Known::Unknown(Doubt::CatchingUp);
+    assert_eq!(rig.seen(&key("one", "ale")), unread, "the view has not shown it yet");
+    rig.quiet();
+    let version = version_of(&rig, "one");
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(version));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::Claimed));
+    let changes = rig.changes_since(heard);
+    assert_eq!(changes.last(), Some(&("ale".to_owned(), None, Known::Present(version), true)), "{changes:?}");
+}
+
+#[test]
+fn what_is_not_shown_through_a_claim_is_never_absent_neither_by_event_nor_by_list() {
+    let mut rig = stocked(Mode::Claims);
+    rig.servers[0].delete("one", "ale");
+    rig.quiet();
+    let claimed = Known::Unknown(Doubt::Claimed);
+    assert_eq!(rig.seen(&key("one", "ale")), claimed, "by event");
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.cut(0);
+    rig.quiet();
+    assert_eq!((rig.seen(&key("one", "ale")), rig.seen(&key("one", "beer"))), (claimed, claimed), "by list");
+    let range = rig.store.range(&ClusterId::new("one"), &configmaps(), None).unwrap();
+    assert_eq!(range.missing(), Err(Doubt::Claimed), "what is shown is given all the same");
 }
 
 #[test]
 fn delete_events_of_an_earlier_engagement_prove_nothing_in_the_present_one() {
     let mut rig = harbor();
-    // Rejected and accepted again, both told, before the watch brings what that did to the objects.
-    rig.engage("one", None);
+    // Unbound and bound again, both heard of, before the watch brings what that did to the objects.
     rig.servers[0].bind("one", false);
-    let since = rig.servers[0].bind("one", true);
-    rig.engage("one", Some(since));
+    rig.servers[0].bind("one", true);
+    rig.read_bindings(0);
     rig.step(0);
     assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::CatchingUp), "DELETED was sent for it");
     rig.quiet();
-    let version = rig.servers[0].now()[&("one".to_owned(), "ale".to_owned())].version;
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(version));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn an_empty_list_under_another_identity_is_no_absence_though_the_bindings_are_heard_later() {
+    let mut rig = harbor();
+    for server in 0..2 {
+        rig.servers[server].replace_identity();
+    }
+    // Not served, for a while; then, with the first binding that names it, empty.
+    for wire in 0..4 {
+        rig.cut(wire);
+    }
+    rig.wait(Duration::from_mins(1));
+    rig.step(0);
+    rig.step(1);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Unserved));
+    rig.servers[0].follow_identity("one");
+    rig.servers[1].follow_identity("three");
+    rig.wait(Duration::from_mins(1));
+    rig.read(0);
+    rig.read(1);
+    for cluster in ["one", "two", "three"] {
+        let seen = rig.seen(&key(cluster, "ale"));
+        assert_eq!(seen, Known::Unknown(Doubt::BindingsBehind), "{cluster}: listed, and empty");
+    }
+    rig.read_bindings(0);
+    rig.read_bindings(1);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::IdentityChanged));
+    // The binding of `two` was not brought up to the export yet: it names an identity that is no longer shown.
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Unknown(Doubt::BindingsBehind));
+    rig.servers[0].follow_identity("two");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Unknown(Doubt::IdentityChanged));
+}
+
+#[test]
+fn bindings_that_are_not_known_take_nothing_away_and_prove_nothing() {
+    let mut rig = harbor();
+    let (wire, heard) = (rig.bindings_wire(0), rig.news.len());
+    rig.cut(wire);
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::BindingsBehind));
+    assert_eq!(rig.scopes_since(heard), [(None, Err(Doubt::BindingsBehind))], "one line for all workspaces");
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_list_has_the_bindings_read_again_that_are_older_than_it() {
+    let mut rig = harbor();
+    rig.servers[0].put("one", "cider", 1, false);
+    rig.servers[0].compact();
+    rig.servers[0].other_writes(1);
+    rig.feed(0, Input::Line(&crate::server::expired_line()));
+    while matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }) {
+        rig.step(0);
+    }
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::BindingsBehind));
+    let relists = rig.store.take_relists();
+    assert_eq!(relists, [rig.wires[rig.bindings_wire(0)].follower.id().clone()]);
+    assert_eq!(rig.store.take_relists(), [], "told once");
+    let wire = rig.bindings_wire(0);
+    rig.feed(wire, Input::Tick);
+    rig.read_bindings(0);
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
 }
 
 #[test]
 fn what_goes_with_its_binding_is_never_a_single_live_deletion() {
-    let mut rig = Rig::new(Mode::Whole);
+    let mut rig = Rig::new(Mode::Workspace);
+    rig.servers[0].write_binding("one", Some(Binding::Bound(0)));
     rig.servers[0].put("one", "ale", 1, false);
     rig.quiet();
-    rig.engage("one", None);
-    rig.servers[0].delete("one", "ale"); // kcp deletes all objects of a kind with its binding
+    assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+    rig.servers[0].bind("one", false); // kcp deletes all objects of a kind with its binding
     rig.quiet();
     assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
-    rig.engage("one", Some(20));
+    rig.servers[0].write_binding("one", Some(Binding::Bound(0)));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_kind_that_a_crd_serves_after_its_binding_went_is_known_again() {
+    let mut rig = Rig::new(Mode::Workspace);
+    rig.servers[0].write_binding("one", Some(Binding::Bound(0)));
+    rig.quiet();
+    rig.servers[0].write_binding("one", None);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
+    let mut out = Vec::new();
+    rig.store.unserved(&place(), &configmaps(), &mut out);
+    rig.store.served(&place(), &configmaps(), &mut out);
+    rig.hear(out);
+    rig.quiet();
     assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
 }
 
@@ -163,8 +281,7 @@ fn a_deletion_in_a_bound_workspace_is_one() {
 #[test]
 fn a_deleted_mailbox_answers_empty_lists_and_nothing_is_absent() {
     let mut rig = harbor();
-    rig.engage("one", None); // its LogicalCluster is being deleted, its bindings with it
-    rig.servers[0].delete("one", "ale");
+    rig.servers[0].bind("one", false); // its LogicalCluster is being deleted, its bindings with it
     rig.servers[0].compact();
     rig.servers[0].other_writes(1);
     rig.cut(0);
@@ -174,42 +291,36 @@ fn a_deleted_mailbox_answers_empty_lists_and_nothing_is_absent() {
     rig.store.forget(&place(), &ClusterId::new("one"), &mut out);
     rig.hear(out);
     assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotEngaged));
-    assert_eq!(rig.store.len(), 2);
+    assert_eq!(rig.store.range(&ClusterId::new("one"), &configmaps(), None).unwrap().count(), 0);
 }
 
 #[test]
 fn a_replaced_identity_makes_all_of_the_kind_unknown_until_it_is_accepted() {
     let mut rig = harbor();
-    let engagement = |identity: &str, since| Engagement {
-        identity: Some(Name::new(identity)),
-        since: Version(since),
-        endpoint: Some(endpoint(0)),
-    };
-    rig.engage_as("one", Some(engagement("first", 12)));
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
-    rig.engage_as("one", Some(engagement("second", 20)));
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::IdentityChanged));
-    assert_eq!(rig.seen(&key("two", "ale")), Known::Present(16));
-    // 200 with no items: what was there under the old identity is hidden, not gone.
-    rig.servers[0].bind("one", false);
+    for server in 0..2 {
+        rig.servers[server].replace_identity();
+    }
+    for (cluster, server) in [("one", 0), ("two", 0), ("three", 1)] {
+        rig.servers[server].follow_identity(cluster);
+    }
+    rig.servers[0].put("one", "cider", 1, false);
+    for wire in 0..4 {
+        rig.cut(wire);
+    }
     rig.servers[0].compact();
     rig.servers[0].other_writes(1);
-    rig.cut(0);
     rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::IdentityChanged));
-    rig.engage_as("one", Some(engagement("first", 12)));
-    rig.engage_as("one", Some(engagement("second", 20)));
+    for name in ["ale", "beer", "cider"] {
+        assert_eq!(rig.seen(&key("one", name)), Known::Unknown(Doubt::IdentityChanged), "{name}");
+    }
     let mut out = Vec::new();
-    let since = rig.servers[0].version;
-    let (one, kind) = (ClusterId::new("one"), configmaps());
-    rig.store.accept_identity(&place(), &one, &kind, engagement("second", since), &mut out);
+    assert!(rig.store.accept_identity(&place(), &ClusterId::new("one"), &configmaps(), &mut out));
     rig.hear(out);
     assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::NotListed), "listed anew first");
-    for wire in [0, 1] {
-        rig.feed(wire, Input::Tick);
-    }
     rig.quiet();
     assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+    assert!(matches!(rig.seen(&key("one", "cider")), Known::Present(_)));
+    assert_eq!(rig.seen(&key("two", "ale")), Known::Unknown(Doubt::IdentityChanged), "accepted for one only");
 }
 
 #[test]
@@ -394,13 +505,13 @@ fn an_endpoint_taken_out_of_its_slice_takes_its_workspaces_with_it_and_brings_th
     rig.hear(out);
     assert_eq!(rig.seen(&key("three", "ale")), Known::Unknown(Doubt::EndpointRemoved));
     assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::EndpointRemoved));
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
     assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
 
     let mut out = Vec::new();
     rig.store.open(&place(), Nature::View, [endpoint(0), endpoint(1), EndpointId::new("third")], &mut out);
     rig.hear(out);
-    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13), "as last seen");
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(12), "as last seen");
     assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::NotListed));
     assert_eq!(
         rig.seen(&key("one", "beer")),
@@ -410,19 +521,15 @@ fn an_endpoint_taken_out_of_its_slice_takes_its_workspaces_with_it_and_brings_th
 }
 
 #[test]
-fn a_workspace_that_may_have_been_on_the_endpoint_that_went_is_not_known_to_be_empty() {
+fn an_empty_workspace_of_the_endpoint_that_went_is_not_known_to_be_empty() {
     let mut rig = harbor();
-    rig.engage_as("four", Some(Engagement { identity: None, since: Version(5), endpoint: None }));
-    assert_eq!(rig.seen(&key("four", "ale")), Known::Absent(Gone::NotInList), "complete over every endpoint");
+    rig.servers[1].bind("four", true);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Absent(Gone::NotInList));
     let mut out = Vec::new();
     rig.store.open(&place(), Nature::View, [endpoint(0)], &mut out);
     rig.hear(out);
-    assert_eq!(rig.seen(&key("four", "ale")), Known::Unknown(Doubt::NotEngaged));
-    rig.engage_as(
-        "four",
-        Some(Engagement { identity: None, since: Version(5), endpoint: Some(endpoint(0)) }),
-    );
-    assert_eq!(rig.seen(&key("four", "ale")), Known::Absent(Gone::NotInList));
+    assert_eq!(rig.seen(&key("four", "ale")), Known::Unknown(Doubt::EndpointRemoved));
 }
 
 #[test]
@@ -502,10 +609,10 @@ fn one_shard_that_forbids_a_kind_does_not_take_it_from_the_others() {
     let mut rig = harbor();
     refuse(&mut rig, FaultKind::Forbidden);
     assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Forbidden));
-    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("three", "ale")), Known::Present(12));
     assert_eq!(rig.seen(&key("three", "beer")), Known::Unknown(Doubt::Lost));
     rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(13));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Present(12));
     assert_eq!(rig.seen(&key("three", "beer")), Known::Absent(Gone::NotInList));
 }
 
@@ -530,15 +637,21 @@ fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
 fn a_binding_from_before_its_own_withdrawal_proves_nothing_until_the_view_is_read_again() {
     let mut rig = harbor();
     let before = rig.servers[0].version;
-    let withdrawn = rig.servers[0].bind("one", false);
-    rig.withdraw("one", withdrawn);
+    rig.servers[0].bind("one", false);
     rig.quiet();
-    // The server is restored from a backup in which the claim stands. The bindings' watch notices first; the
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::Withdrawn));
+    // The server is restored from a backup in which the binding stands. The bindings' watch notices first; the
     // objects' watch has only ended, and what it read last are versions of the lost future, without the object.
+    rig.servers[0].restore(before);
     rig.feed(0, Input::Ended);
-    rig.engage("one", Some(before));
-    assert_eq!(rig.seen(&key("one", "beer")), Known::Unknown(Doubt::CatchingUp));
-    assert!(!matches!(rig.seen(&key("one", "ale")), Known::Absent(_)), "{:?}", rig.seen(&key("one", "ale")));
+    let wire = rig.bindings_wire(0);
+    rig.cut(wire);
+    rig.wait(Duration::from_mins(1));
+    rig.read_bindings(0);
+    for name in ["ale", "beer"] {
+        let seen = rig.seen(&key("one", name));
+        assert!(matches!(seen, Known::Unknown(_)), "{name}: {seen:?}");
+    }
 }
 
 #[test]
@@ -555,16 +668,14 @@ fn what_a_mark_remembers_is_missed_at_that_very_version_by_a_server_that_went_ba
 }
 
 #[test]
-fn a_claim_that_returns_after_a_known_end_is_believed_at_once() {
+fn a_binding_that_returns_after_a_known_end_is_believed_at_once() {
     let mut rig = harbor();
-    let withdrawn = rig.servers[0].bind("one", false);
-    rig.withdraw("one", withdrawn);
-    // The binding's own watch is lost as well: nobody knows anything of it for a while.
-    rig.engage("one", None);
-    let since = rig.servers[0].bind("one", true);
-    rig.servers[0].other_writes(3);
+    rig.servers[0].bind("one", false);
     rig.quiet();
+    rig.servers[0].bind("one", true);
+    rig.servers[0].other_writes(3);
+    rig.read(0);
     rig.bookmark(0);
-    rig.engage("one", Some(since));
+    rig.read_bindings(0);
     assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
 }

@@ -1,0 +1,252 @@
+//! What the APIBindings of kcp say of the kinds that a place shows. The store reads them itself, from the feeds of
+//! bindings at the same place, so that nobody can forget to tell it, or tell it too late.
+//!
+//! A view shows a workspace's objects of a kind because a binding there brings the kind, or accepts a claim on it.
+//! So what a view does not show is known to be absent only where a binding says that it would be shown, and only
+//! while that word holds: the bindings of the endpoint must be known, and read at least as far as the list that
+//! lacked the object. A list can be answered before the binding that explains it has been heard.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mailboat_object::json::Raw;
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::object::Object;
+
+use super::engage::UNKNOWN;
+use super::{By, Nature, Store};
+use crate::interest::{EndpointId, FeedId, PlaceId};
+use crate::seen::{Doubt, News};
+
+/// What a binding does for a kind.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Tie {
+    /// It brings the kind, under this `identityHash` if it names one.
+    Bound(Option<Name>),
+    /// It lets the view see objects of a kind that comes from elsewhere.
+    Claimed,
+}
+
+/// What a binding does for each kind that it speaks of.
+type Ties = BTreeMap<KindId, Tie>;
+
+/// One binding, as last read.
+pub(super) struct Said {
+    version: Version,
+    /// The list that showed it last, of the feed at this endpoint.
+    list: u32,
+    endpoint: EndpointId,
+    ties: Arc<Ties>,
+}
+
+/// All bindings that a place shows.
+#[derive(Default)]
+pub(super) struct Bindings {
+    said: BTreeMap<ClusterId, BTreeMap<Name, Said>>,
+    /// Bindings of many workspaces mostly say the same, which is kept once.
+    shapes: BTreeSet<Arc<Ties>>,
+}
+
+/// kcp's kind of bindings.
+pub(super) fn is_bindings(kind: &KindId) -> bool {
+    kind.group() == "apis.kcp.io" && kind.resource() == "apibindings"
+}
+
+pub(super) fn kind_of_bindings() -> KindId {
+    KindId::new("apis.kcp.io", "apibindings")
+}
+
+impl Bindings {
+    fn shape(&mut self, ties: Ties) -> Arc<Ties> {
+        if let Some(known) = self.shapes.get(&ties) {
+            return Arc::clone(known);
+        }
+        self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        let ties = Arc::new(ties);
+        self.shapes.insert(Arc::clone(&ties));
+        ties
+    }
+
+    /// What ties a kind of a cluster, and at which version of its binding. A binding that brings the kind says
+    /// more than one that only claims it.
+    fn tie(&self, cluster: &ClusterId, kind: &KindId) -> Option<(Tie, Version)> {
+        let said = self.said.get(cluster)?.values();
+        let ties = said.filter_map(|said| Some((said.ties.get(kind)?.clone(), said.version)));
+        ties.min_by(|(one, _), (other, _)| one.cmp(other))
+    }
+
+    pub(super) fn forget(&mut self, cluster: &ClusterId) {
+        self.said.remove(cluster);
+    }
+}
+
+impl Store {
+    /// A binding as a list or an event shows it, whole.
+    pub(super) fn heed(&mut self, id: &FeedId, binding: &Object, by: By, out: &mut Vec<News>) {
+        let list = self.feed(id).map_or(0, |feed| feed.list);
+        let Some(place) = self.places.get_mut(&id.place) else { return };
+        let Key { cluster, name, .. } = &binding.key;
+        let before = place.bindings.said.get(cluster).and_then(|bindings| bindings.get(name));
+        let (known, late) = (before.map(|said| Arc::clone(&said.ties)), before.map(|said| said.version));
+        if by == By::Event && late.is_some_and(|known| binding.version < known) {
+            return;
+        }
+        let ties = place.bindings.shape(ties(binding));
+        let said =
+            Said { version: binding.version, list, endpoint: id.endpoint.clone(), ties: Arc::clone(&ties) };
+        place.bindings.said.entry(cluster.clone()).or_default().insert(name.clone(), said);
+        self.settle_down(&id.place, cluster, &id.endpoint, out);
+        let went_back = late.is_some_and(|known| binding.version < known);
+        if known.as_ref() != Some(&ties) || went_back {
+            let kinds: BTreeSet<&KindId> =
+                known.iter().flat_map(|known| known.keys()).chain(ties.keys()).collect();
+            for kind in kinds {
+                self.bind_as_said(&id.place, cluster, kind, binding.version, out);
+            }
+        }
+    }
+
+    /// A binding is gone, as of this version, or nothing is known of it any more ([`UNKNOWN`]).
+    pub(super) fn unheed(&mut self, place: &PlaceId, key: &Key, at: Version, out: &mut Vec<News>) {
+        let Some(bindings) = self.places.get_mut(place).map(|place| &mut place.bindings) else { return };
+        let Some(of_cluster) = bindings.said.get_mut(&key.cluster) else { return };
+        if of_cluster.get(&key.name).is_none_or(|said| at < said.version) {
+            return;
+        }
+        let Some(said) = of_cluster.remove(&key.name) else { return };
+        if of_cluster.is_empty() {
+            bindings.said.remove(&key.cluster);
+        }
+        for kind in said.ties.keys() {
+            self.bind_as_said(place, &key.cluster, kind, at, out);
+        }
+    }
+
+    /// A list of bindings was read to its end: those that it did not show are gone.
+    pub(super) fn heed_end_of_list(&mut self, id: &FeedId, out: &mut Vec<News>) {
+        let Some((list, version)) = self.feed(id).map(|feed| (feed.list, feed.version)) else { return };
+        let Some(place) = self.places.get(&id.place) else { return };
+        let missed = |said: &Said| said.endpoint == id.endpoint && said.list != list;
+        let gone: Vec<Key> = place
+            .bindings
+            .said
+            .iter()
+            .flat_map(|(cluster, said)| said.iter().map(move |(name, said)| (cluster, name, said)))
+            .filter(|(_, _, said)| missed(said))
+            .map(|(cluster, name, _)| Key {
+                cluster: cluster.clone(),
+                kind: id.kind.clone(),
+                namespace: Name::EMPTY,
+                name: name.clone(),
+            })
+            .collect();
+        for key in gone {
+            let known = self.places.get(&id.place).and_then(|place| place.bindings.said.get(&key.cluster));
+            // A server that went back in time does not say when.
+            let lost = known.and_then(|said| said.get(&key.name)).is_some_and(|said| version < said.version);
+            self.unheed(&id.place, &key, if lost { UNKNOWN } else { version }, out);
+        }
+    }
+
+    /// A kind begins to be followed: what bindings said of it before counts.
+    pub(super) fn heed_all(&mut self, place: &PlaceId, kind: &KindId, out: &mut Vec<News>) {
+        let Some(bindings) = self.places.get(place).map(|place| &place.bindings) else { return };
+        let tied: Vec<ClusterId> =
+            bindings.said.keys().filter(|cluster| bindings.tie(cluster, kind).is_some()).cloned().collect();
+        for cluster in tied {
+            self.bind_as_said(place, &cluster, kind, UNKNOWN, out);
+        }
+    }
+
+    /// What ties a kind of a cluster to a place, as its bindings say.
+    pub(super) fn tie(&self, place: &PlaceId, cluster: &ClusterId, kind: &KindId) -> Option<(Tie, Version)> {
+        let place = self.places.get(place)?;
+        // A claim lets a view see what a workspace has; the workspace itself has it without.
+        place
+            .bindings
+            .tie(cluster, kind)
+            .filter(|(tie, _)| place.nature == Nature::View || matches!(tie, Tie::Bound(_)))
+    }
+
+    fn bind_as_said(
+        &mut self,
+        place: &PlaceId,
+        cluster: &ClusterId,
+        kind: &KindId,
+        at: Version,
+        out: &mut Vec<News>,
+    ) {
+        if self.track(place, kind).is_some_and(|track| track.followed) {
+            let tie = self.tie(place, cluster, kind);
+            self.bind(place, cluster, kind, tie, at, out);
+        }
+    }
+
+    /// At which endpoints of a view the bindings do not vouch for what is shown of a kind, and why.
+    pub(super) fn unvouched(&self, place: &PlaceId, kind: &KindId) -> BTreeMap<EndpointId, Doubt> {
+        let Some(track) = self.track(place, kind).filter(|track| track.whole.is_none()) else {
+            return BTreeMap::new();
+        };
+        if is_bindings(kind) {
+            return BTreeMap::new();
+        }
+        let bindings = self.track(place, &kind_of_bindings()).filter(|bindings| bindings.followed);
+        let why = |(endpoint, feed): (&EndpointId, &super::Feed)| {
+            let doubt = match bindings.map(|bindings| bindings.feeds.get(endpoint)) {
+                None => Doubt::NotEngaged,
+                Some(Some(bindings)) if bindings.vouches_for(feed.listed_at) => return None,
+                Some(_) => Doubt::BindingsBehind,
+            };
+            Some((endpoint.clone(), doubt))
+        };
+        track.feeds.iter().filter_map(why).collect()
+    }
+
+    /// Has the bindings of an endpoint listed anew if the list of some kind there is newer than they are.
+    pub(super) fn catch_up_bindings(&mut self, place: &PlaceId, endpoint: &EndpointId) {
+        let Some(bindings) =
+            self.track(place, &kind_of_bindings()).and_then(|track| track.feeds.get(endpoint))
+        else {
+            return;
+        };
+        let (version, list) = (bindings.version, bindings.list);
+        let feeds = self.tracks.iter().filter(|(kind, _)| !is_bindings(kind));
+        let mut feeds = feeds
+            .filter_map(|(_, tracks)| tracks.get(place).filter(|track| track.whole.is_none()))
+            .filter_map(|track| track.feeds.get(endpoint));
+        // A list that was read before the bindings' own began and is still newer is of a time that the server lost.
+        let behind = feeds.any(|feed| version < feed.listed_at && list <= feed.listed_after);
+        let bindings =
+            self.track_mut(place, &kind_of_bindings()).and_then(|track| track.feeds.get_mut(endpoint));
+        if let Some(bindings) = bindings.filter(|bindings| behind && bindings.is_complete()) {
+            bindings.relist = true;
+            self.restless = true;
+        }
+    }
+}
+
+/// What a binding does for each kind. One that is being deleted does nothing any more.
+fn ties(binding: &Object) -> Ties {
+    let mut ties = Ties::new();
+    if binding.deleting {
+        return ties;
+    }
+    let text = |raw: Raw<'_>, member: &str| {
+        raw.member(member).and_then(Raw::as_str).map(|text| Name::new(&text)).unwrap_or_default()
+    };
+    let kind = |raw: Raw<'_>| KindId::new(&text(raw, "group"), &text(raw, "resource"));
+    let entries = |path: &[&str]| binding.get(path).into_iter().flat_map(Raw::elements);
+    let refused: Vec<KindId> = entries(&["spec", "permissionClaims"])
+        .filter(|claim| text(*claim, "state").as_str() != "Accepted")
+        .map(kind)
+        .collect();
+    // A rejection is written to `spec` before kcp acts on it and says so in `status`.
+    let claims = entries(&["status", "appliedPermissionClaims"]).map(kind);
+    ties.extend(claims.filter(|kind| !refused.contains(kind)).map(|kind| (kind, Tie::Claimed)));
+    for bound in entries(&["status", "boundResources"]) {
+        let identity = bound.get(&["schema", "identityHash"]).and_then(Raw::as_str);
+        let identity = identity.filter(|hash| !hash.is_empty()).map(|hash| Name::new(&hash));
+        ties.insert(kind(bound), Tie::Bound(identity));
+    }
+    ties
+}
