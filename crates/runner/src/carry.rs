@@ -121,8 +121,9 @@ impl Carrier {
         self.transports.get(cluster)
     }
 
-    /// Sends whatever the engine wants sent, and says when it wants to be asked again.
-    pub(crate) async fn send_what_is_wanted(&mut self, followers: &Followers) -> Option<Instant> {
+    /// Sends whatever the engine wants sent, and says when it wants to be asked again. The followers are borrowed
+    /// alone, because a future that shares them could not move between threads.
+    pub(crate) async fn send_what_is_wanted(&mut self, followers: &mut Followers) -> Option<Instant> {
         loop {
             let now = followers.now().mono;
             match self.engine.next(now.0, followers.store()) {

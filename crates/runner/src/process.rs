@@ -126,7 +126,7 @@ impl<R: Role> Process<R> {
     async fn turn(&mut self) -> Option<Instant> {
         loop {
             self.tell_news();
-            let engines = self.carrier.send_what_is_wanted(&self.followers).await;
+            let engines = self.carrier.send_what_is_wanted(&mut self.followers).await;
             for notice in self.carrier.engine_mut().notices() {
                 self.role.noticed(&notice);
             }

@@ -1,0 +1,322 @@
+//! What the syncer says of its work, in the status of its configuration: on change and with each beat, never once per
+//! object.
+
+mod standing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mailboat_api::Time;
+use mailboat_api::condition::{self, Condition, ConditionStatus, types};
+use mailboat_api::edge::{AwaitedConfirmation, EdgeSyncConfigStatus, SyncerConfigStatus};
+use mailboat_engine::engine::{Engine, Notice};
+use mailboat_engine::plan::{ChangeId, Verdict};
+use mailboat_engine::role::CallId;
+use mailboat_object::catalog::Catalog;
+use mailboat_object::json::Raw;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::merge::diff;
+use mailboat_object::object::Object;
+use mailboat_object::wire::{Call, Fault, Part, Reply, Verb};
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+use mailboat_store::time::{Moment, Now};
+use serde_json::{Value, json};
+
+use self::standing::Standing;
+use crate::config::merge::{Problem, Rules};
+use crate::config::{Config, ConfigId, ConfigKind};
+
+/// No status is written more often than this, apart from beats.
+const SPACING: Duration = Duration::from_secs(3);
+/// The first change after a quiet time waits this long for others to join it.
+const GATHERING: Duration = Duration::from_millis(300);
+/// Problems named in one condition; more are counted.
+const PROBLEMS_NAMED: usize = 20;
+/// Whether entries that mean the same objects agree on how they are carried.
+const OPTIONS_AGREE: &str = "OptionsAgree";
+
+/// Keeps what verdicts say, and writes it down in time.
+pub struct Reporter {
+    mailbox: ClusterId,
+    edge: ClusterId,
+    manager: Name,
+    period: Duration,
+    verdicts: BTreeMap<Key, Notice>,
+    changed: bool,
+    calls: u64,
+    beat_at: Moment,
+    write_at: Moment,
+    delivered: String,
+    held_since: BTreeMap<ChangeId, u64>,
+    under_way: BTreeMap<CallId, ConfigId>,
+}
+
+/// What the status is written from.
+pub struct Sight<'a> {
+    /// What is known.
+    pub store: &'a Store,
+    /// How slots stand.
+    pub engine: &'a Engine,
+    /// The configuration objects that are believed.
+    pub configs: &'a BTreeMap<ConfigId, Config>,
+    /// What they ask for; `None` until that is known.
+    pub rules: Option<&'a Rules>,
+    /// What the edge serves.
+    pub edge_serves: Option<&'a Arc<Catalog>>,
+    /// The kinds of the mailbox that are followed for delivery.
+    pub sources: &'a BTreeSet<KindId>,
+    /// What keeps the syncer as a whole from its work.
+    pub troubles: Vec<String>,
+}
+
+impl Reporter {
+    /// A reporter that beats once in a period.
+    pub fn new(mailbox: ClusterId, edge: ClusterId, manager: Name, period: Duration) -> Self {
+        Self {
+            mailbox,
+            edge,
+            manager,
+            period,
+            verdicts: BTreeMap::new(),
+            changed: true,
+            calls: 0,
+            beat_at: Moment(0),
+            write_at: Moment(0),
+            delivered: String::new(),
+            held_since: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    /// A verdict changed.
+    pub fn noticed(&mut self, notice: &Notice) {
+        if notice.verdict != Verdict::Settled {
+            tracing::debug!(slot = %notice.slot, verdict = %notice.verdict, fault = notice.fault.as_deref(), "stands");
+        }
+        self.verdicts.insert(notice.slot.clone(), notice.clone());
+        self.changed = true;
+    }
+
+    /// Something else that is reported changed.
+    pub fn touch(&mut self) {
+        self.changed = true;
+    }
+
+    /// The changes whose withdrawals are held.
+    pub fn held(&self) -> BTreeSet<ChangeId> {
+        let held = |notice: &Notice| match notice.verdict {
+            Verdict::Held(change) => Some(change),
+            _ => None,
+        };
+        self.verdicts.values().filter_map(held).collect()
+    }
+
+    /// What came of a call. False if it was not the reporter's.
+    pub fn answered(&mut self, id: CallId, reply: &Result<Reply, Fault>) -> bool {
+        let Some(config) = self.under_way.remove(&id) else { return false };
+        if let Err(fault) = reply {
+            tracing::warn!(%config, %fault, "the status is not written");
+        }
+        true
+    }
+
+    /// What to write now, and when to ask again.
+    pub fn next(
+        &mut self,
+        now: Now,
+        sight: &Sight<'_>,
+        mut id: impl FnMut() -> CallId,
+    ) -> (Vec<(CallId, Call)>, Option<Moment>) {
+        if sight.engine.calls() != self.calls {
+            self.calls = sight.engine.calls();
+            if !self.changed {
+                self.write_at = self.write_at.max(now.mono + GATHERING);
+            }
+            self.changed = true;
+        }
+        let beats = now.mono >= self.beat_at;
+        let writes = self.changed && now.mono >= self.write_at;
+        if sight.configs.is_empty() || !(beats || writes) {
+            let change = (self.changed && !sight.configs.is_empty()).then_some(self.write_at);
+            let beat = (!sight.configs.is_empty()).then_some(self.beat_at);
+            return (Vec::new(), [change, beat].into_iter().flatten().min());
+        }
+        // A slot that is written anew keeps its last verdict meanwhile: what is said now may not be all.
+        self.changed = sight.engine.is_busy();
+        self.write_at = now.mono + SPACING;
+        if beats {
+            self.beat_at = now.mono + self.period;
+        }
+        let standing = self.standing(sight);
+        let mut calls = Vec::new();
+        for config in sight.configs.values() {
+            if self.under_way.values().any(|under_way| *under_way == config.id) {
+                self.changed = true;
+                continue;
+            }
+            if let Some(call) = self.write(now, sight, config, &standing, beats) {
+                let id = id();
+                self.under_way.insert(id, config.id.clone());
+                calls.push((id, call));
+            }
+        }
+        (calls, Some(if self.changed { self.write_at } else { self.beat_at }))
+    }
+
+    fn standing(&mut self, sight: &Sight<'_>) -> Standing {
+        self.verdicts.retain(|slot, _| sight.engine.verdict(slot).is_some());
+        if !sight.engine.is_busy() {
+            let versions = sight.sources.iter().map(|kind| {
+                let range = sight.store.range(&self.mailbox, kind, None);
+                range.and_then(|range| range.missing())
+            });
+            // All that was shown is acted on; the kind that was read least far says how far that is.
+            if let Some(Ok(version)) = versions.min_by_key(|version| version.map_or(0, |version| version.0)) {
+                self.delivered = version.to_string();
+            }
+        }
+        Standing::of(&self.verdicts, &self.edge, sight)
+    }
+
+    fn write(
+        &mut self,
+        now: Now,
+        sight: &Sight<'_>,
+        config: &Config,
+        standing: &Standing,
+        beats: bool,
+    ) -> Option<Call> {
+        let key = Key {
+            cluster: self.mailbox.clone(),
+            kind: config.id.kind.kind(),
+            namespace: Name::EMPTY,
+            name: config.id.name.clone(),
+        };
+        let Seen::Present(object) = sight.store.get(&key) else { return None };
+        let time = jiff::Timestamp::from_second(i64::try_from(now.wall_seconds).ok()?).ok().map(Time)?;
+        let old = object.get(&["status"]).map_or_else(|| json!({}), Raw::to_value);
+        let mut new = self.status(now, &time, sight, config, standing, object);
+        let heartbeat = new.get("lastSyncerHeartbeatTime").cloned();
+        if !beats {
+            // Alone it is no reason to write.
+            new["lastSyncerHeartbeatTime"] = old.get("lastSyncerHeartbeatTime").cloned().unwrap_or_default();
+            diff(&old, &new)?;
+            new["lastSyncerHeartbeatTime"] = heartbeat.unwrap_or_default();
+        }
+        let patch = json!({ "status": diff(&old, &new)? });
+        let body = Arc::from(patch.to_string().into_bytes());
+        let verb = Verb::Merge { body, manager: self.manager.clone() };
+        Some(Call { key, verb, part: Part::Status, dry_run: false })
+    }
+
+    fn status(
+        &mut self,
+        now: Now,
+        time: &Time,
+        sight: &Sight<'_>,
+        config: &Config,
+        standing: &Standing,
+        object: &Object,
+    ) -> Value {
+        let generation = i64::try_from(config.generation).ok();
+        let mut conditions: Vec<Condition> = object
+            .get(&["status", "conditions"])
+            .and_then(|conditions| serde_json::from_str(conditions.json()).ok())
+            .unwrap_or_default();
+        let awaited = self.awaited(now, standing);
+        let mut set = |type_: &str, (status, reason, message): (ConditionStatus, &str, String)| {
+            let condition = Condition {
+                type_: type_.to_owned(),
+                status,
+                observed_generation: generation,
+                last_transition_time: Some(time.clone()),
+                reason: reason.to_owned(),
+                message,
+                ..Condition::default()
+            };
+            condition::set(&mut conditions, condition);
+        };
+        set(types::READY, ready(sight, config));
+        set(OPTIONS_AGREE, options_agree(sight, config));
+        let held = match &awaited {
+            Some(awaited) => (ConditionStatus::True, "ConfirmationAwaited", awaited.message.clone()),
+            None => (ConditionStatus::False, "NothingHeld", String::new()),
+        };
+        set(types::WITHDRAWAL_HELD, held);
+        let value = match config.id.kind {
+            ConfigKind::SyncerConfig => serde_json::to_value(SyncerConfigStatus {
+                last_syncer_heartbeat_time: Some(time.clone()),
+                observed_generation: generation,
+                delivered_resource_version: self.delivered.clone(),
+                counts: Some(standing.counts),
+                not_current: standing.not_current.clone(),
+                not_current_omitted: (standing.omitted > 0).then_some(standing.omitted),
+                awaiting_confirmation: awaited,
+                conditions,
+            }),
+            ConfigKind::EdgeSyncConfig => serde_json::to_value(EdgeSyncConfigStatus {
+                last_syncer_heartbeat_time: Some(time.clone()),
+                observed_generation: generation,
+                conditions,
+            }),
+        };
+        value.unwrap_or_default()
+    }
+
+    /// The held change that has the most to withdraw.
+    fn awaited(&mut self, now: Now, standing: &Standing) -> Option<AwaitedConfirmation> {
+        self.held_since.retain(|change, _| standing.held.contains_key(change));
+        for change in standing.held.keys() {
+            self.held_since.entry(*change).or_insert_with(|| {
+                tracing::warn!(%change, "much would be deleted at once; it is held until somebody confirms this change");
+                now.wall_seconds
+            });
+        }
+        let (change, count) = standing.held.iter().max_by_key(|(_, count)| **count)?;
+        let since = self.held_since.get(change).and_then(|seconds| i64::try_from(*seconds).ok());
+        Some(AwaitedConfirmation {
+            change_id: change.to_string(),
+            withdrawals: i64::try_from(*count).ok(),
+            since: since.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).map(Time),
+            message: format!(
+                "{count} objects would be deleted at once; the annotation {}={change} on a SyncerConfig lets them go",
+                mailboat_api::names::annotation::CONFIRM_WITHDRAWAL
+            ),
+        })
+    }
+}
+
+fn ready(sight: &Sight<'_>, config: &Config) -> (ConditionStatus, &'static str, String) {
+    if !sight.troubles.is_empty() {
+        return (ConditionStatus::False, "SyncerTroubled", sight.troubles.join("; "));
+    }
+    match sight.rules {
+        None => {
+            (ConditionStatus::Unknown, "NotYetKnown", "what both sides serve is being found out".to_owned())
+        }
+        Some(rules) => match rules.problems.get(&config.id) {
+            None => (ConditionStatus::True, "EntriesWork", String::new()),
+            Some(problems) => (ConditionStatus::False, "EntriesHeld", listed(problems)),
+        },
+    }
+}
+
+fn options_agree(sight: &Sight<'_>, config: &Config) -> (ConditionStatus, &'static str, String) {
+    let disagreements = sight.rules.and_then(|rules| rules.disagreements.get(&config.id));
+    match disagreements {
+        None => (ConditionStatus::True, "NoneDisagree", String::new()),
+        Some(disagreements) => (ConditionStatus::False, "EntriesDisagree", listed(disagreements)),
+    }
+}
+
+fn listed(problems: &[Problem]) -> String {
+    let named = problems.iter().take(PROBLEMS_NAMED);
+    let mut text: Vec<String> =
+        named.map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+    if problems.len() > PROBLEMS_NAMED {
+        text.push(format!("and {} more", problems.len() - PROBLEMS_NAMED));
+    }
+    text.join("; ")
+}
