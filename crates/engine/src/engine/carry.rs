@@ -32,6 +32,8 @@ pub(crate) struct Flight {
     work: Work,
     /// What was intended, if something was delivered: a failure of it does not hold up another intent.
     intent: Option<Digest>,
+    /// The status that is brought back, if one is: the copy may have another by the time of the answer.
+    status: Option<Digest>,
 }
 
 /// What a call under way does for its slot.
@@ -99,7 +101,7 @@ impl Engine {
                 if let Some(cluster) = self.slots.get(id).map(|state| state.key.cluster.clone()) {
                     self.cluster_answers(&cluster);
                 }
-                self.succeeded(now, store, id, flight.work, &reply)
+                self.succeeded(now, store, id, flight, &reply)
             }
             Err(fault) => {
                 self.failed(now, id, &flight.work, flight.intent, &fault);
@@ -258,7 +260,15 @@ impl Engine {
         match composed {
             Composed::Call(call) => {
                 let intent = want.map(|want| want.body.digest);
-                Some(self.launch(id, Work::Act(action), intent, call))
+                let status =
+                    target.filter(|_| matches!(action, Action::Report(_))).map(|target| target.status);
+                let launched = self.launch(id, Work::Act(action), intent, call);
+                if let Next::Call(ticket, _) = &launched
+                    && let Some(flight) = self.flights.get_mut(ticket)
+                {
+                    flight.status = status;
+                }
+                Some(launched)
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {
@@ -337,7 +347,7 @@ impl Engine {
     fn ticket(&mut self, slot: SlotId, work: Work, intent: Option<Digest>) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.flights.insert(ticket, Flight { slot, work, intent });
+        self.flights.insert(ticket, Flight { slot, work, intent, status: None });
         ticket
     }
 
@@ -346,14 +356,14 @@ impl Engine {
         now: u64,
         store: &Store,
         id: SlotId,
-        work: Work,
+        flight: Flight,
         reply: &Reply,
     ) -> Option<(Work, Call)> {
         let state = self.slots.get_mut(id)?;
         state.attempts = 0;
         state.rest_until = 0;
         state.fault = None;
-        let action = match work {
+        let action = match flight.work {
             Work::Act(action) => action,
             Work::LookBefore => return self.looked_before(now, id, &reply.body),
             Work::LetGo => {
@@ -410,11 +420,7 @@ impl Engine {
             Action::Delete(warrant) => {
                 state.written = Some(Written::Ended(warrant.uid().clone()));
             }
-            Action::Report(_) => {
-                if let Seen::Present(target) = store.get(&state.key) {
-                    state.record.reported = Some(target.status);
-                }
-            }
+            Action::Report(_) => state.record.reported = flight.status,
             Action::LookBefore { version } => {
                 let key = state.key.clone();
                 let Seen::Present(target) = store.get(&key) else { return None };

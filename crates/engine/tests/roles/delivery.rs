@@ -200,3 +200,27 @@ fn what_another_hand_rewrites_while_the_source_is_in_doubt_is_put_right_afterwar
     world.run();
     assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1", "{:?}", world.engine.verdict(&copy));
 }
+
+#[test]
+fn a_status_that_changes_while_the_one_before_is_reported_is_reported_as_well() {
+    let mut world = world();
+    let (mailbox, copy) =
+        (key("workload", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "workload", FLORIN));
+    known(&mut world);
+    world.run();
+    let with_status = |world: &World, ready: u32| {
+        let mut object = world.object(&copy).unwrap().clone();
+        object["status"] = json!({ "ready": ready });
+        object
+    };
+    let first = with_status(&world, 0);
+    world.put(&copy, first);
+    world.run_until_call(|world| {
+        let second = with_status(world, 3);
+        world.put(&copy, second);
+    });
+    world.run();
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+}

@@ -282,6 +282,24 @@ impl World {
         }
     }
 
+    /// Runs until something is called for the first time, and lets something happen while that is under way.
+    pub(crate) fn run_until_call(&mut self, meanwhile: impl FnOnce(&mut Self)) {
+        loop {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Call(ticket, call) => {
+                    let reply = self.servers.get_mut(&call.key.cluster).unwrap().call(&call);
+                    meanwhile(self);
+                    self.deliver_events();
+                    drop(self.engine.done(self.now, &self.store, ticket, reply));
+                    return;
+                }
+                other => panic!("nothing is called: {other:?}"),
+            }
+        }
+    }
+
     fn answer(&mut self, ticket: mailboat_engine::engine::Ticket, call: Call) {
         let mut next = Some((ticket, call));
         while let Some((ticket, call)) = next.take() {
