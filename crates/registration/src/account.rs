@@ -92,6 +92,14 @@ impl Registration {
         self.wanted("v1", "Secret", self.token_secret_key(), content)
     }
 
+    /// The token in [`Self::token_secret`], if it is one of this very account: an account that was deleted and made
+    /// again under its name has taken its tokens with it.
+    pub fn remembered(secret: &Value, account: &Value) -> Option<Token> {
+        let bytes = STANDARD.decode(secret["data"]["token"].as_str()?).ok()?;
+        let token = Token::read(std::str::from_utf8(&bytes).ok()?).ok()?;
+        (account["metadata"]["uid"].as_str()? == token.account_uid).then_some(token)
+    }
+
     /// Where [`Self::token_secret`] stands.
     pub fn token_secret_key(&self) -> Key {
         self.key("", "secrets", &self.account_namespace, &format!("{}-token", self.id))
@@ -191,6 +199,12 @@ impl Wanted {
         Call { key: self.key.clone(), verb, part: Part::Whole, dry_run }
     }
 
+    /// Whether an object is as it should be: everything wanted is in it, whatever else is. Then nothing is written; a
+    /// server may store even an equal apply anew.
+    pub fn is_in(&self, found: &Value) -> bool {
+        contains(found, &self.body)
+    }
+
     /// The request that makes it if it is not there.
     pub fn create(&self, dry_run: bool) -> Call {
         let verb = Verb::Create { body: self.bytes(), manager: Name::new(FIELD_MANAGER) };
@@ -199,6 +213,23 @@ impl Wanted {
 
     fn bytes(&self) -> Arc<[u8]> {
         self.body.to_string().into_bytes().into()
+    }
+}
+
+/// Maps may have more members than wanted; lists may not, since a rule or subject more is a right more. An empty list
+/// may be left out, as servers do.
+fn contains(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| contains(found.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(found, wanted)| contains(found, wanted))
+        }
+        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
+        (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
+        _ => found == wanted,
     }
 }
 
@@ -311,6 +342,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_as_it_should_be_is_not_written_again() {
+        let kinds = BTreeSet::from([KindId::new("", "configmaps")]);
+        for wanted in
+            registration().account(&kinds).into_iter().chain(registration().account(&BTreeSet::new()))
+        {
+            let mut found = wanted.body.clone();
+            found["metadata"]["uid"] = "u".into();
+            found["metadata"]["labels"]["theirs"] = "x".into();
+            assert!(wanted.is_in(&found), "{found}");
+            found["metadata"]["labels"][REGISTRATION_LABEL] = "another".into();
+            assert!(!wanted.is_in(&found), "{found}");
+        }
+        let none = &registration().account(&BTreeSet::new())[3];
+        let mut found = none.body.clone();
+        found["rules"] = Value::Null;
+        assert!(none.is_in(&found), "servers leave empty lists out");
+        found["rules"] = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
+        assert!(!none.is_in(&found), "a rule more is a right more");
+        let role = &registration().account(&BTreeSet::new())[1];
+        let mut found = role.body.clone();
+        found["rules"][2]["verbs"] = json!(["create", "delete"]);
+        assert!(!role.is_in(&found));
+    }
+
+    #[test]
     fn bad_names_are_refused_before_anything_is_asked() {
         let mailbox = registration().mailbox;
         for (name, namespace) in [("Guilder", "default"), ("", "default"), ("guilder", "a.b")] {
@@ -332,6 +388,17 @@ mod tests {
         for no in [&br#"{"status":{"allowed":false}}"#[..], b"{}", b"", br#"{"status":{"allowed":"true"}}"#] {
             assert!(!Need::is_granted(no));
         }
+    }
+
+    #[test]
+    fn a_remembered_token_is_the_present_accounts_or_none() {
+        let token = Token::read(&made_up(0, 10_000)).unwrap();
+        let secret = registration().token_secret(&token).body;
+        let account = |uid: &str| json!({ "metadata": { "uid": uid } });
+        assert_eq!(Registration::remembered(&secret, &account("u-1")), Some(token));
+        assert_eq!(Registration::remembered(&secret, &account("u-2")), None);
+        assert_eq!(Registration::remembered(&json!({}), &account("u-1")), None);
+        assert_eq!(Registration::remembered(&json!({ "data": { "token": "!" } }), &account("u-1")), None);
     }
 
     #[test]

@@ -9,13 +9,15 @@
 //! as parameters.
 //!
 //! Reading order: [`names`] (who is who), [`mailbox`] (where we are), [`rights`] (what a syncer may), [`account`] (the
-//! mailbox's half), [`manifest`] (the edge's half), [`lifetime`], [`token`] and [`renewal`] (a token's life).
+//! mailbox's half), [`manifest`] (the edge's half), [`lifetime`], [`token`] and [`renewal`] (a token's life), [`removal`]
+//! (the way back).
 
 pub mod account;
 pub mod lifetime;
 pub mod mailbox;
 pub mod manifest;
 pub mod names;
+pub mod removal;
 pub mod renewal;
 pub mod rights;
 pub mod token;

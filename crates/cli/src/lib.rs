@@ -1,0 +1,102 @@
+//! The program `mailboat`: every command, its flags, and the little that is needed to carry it out.
+//!
+//! One program answers to several names: `kubectl mailboat X` is `mailboat X`, and the names of earlier plugins lead to
+//! the commands that do their work. Progress goes to standard error, results to standard output. Exit codes: 0 done,
+//! 1 failed, 2 not as it should be called, in which case nothing was changed.
+//!
+//! **Never here:** a decision worth testing. What registration makes is decided in `mailboat-registration`, how servers
+//! are spoken to in `mailboat-cluster`; commands ask, send and tell.
+//!
+//! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
+//! per command: [`syncer_gen`], [`syncer_remove`], [`link`]; `place` is how they reach servers, [`failure`] how they
+//! fail, and [`keeper`] keeps a running syncer's token alive.
+
+pub mod called;
+pub mod failure;
+pub mod flags;
+pub mod keeper;
+pub mod link;
+mod output;
+mod place;
+pub mod syncer_gen;
+pub mod syncer_remove;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::called::Called;
+use crate::flags::{Command, Mailboat};
+
+/// Does what the words of a command line ask for, the program's own name first.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let called = match called::read(words) {
+        Ok(called) => called,
+        Err(unbuilt) => return failure::tell(&failure::refusal(unbuilt.to_string())),
+    };
+    let command = match parse(&called) {
+        Ok(mailboat) => mailboat.command,
+        Err(usage) => {
+            // Help goes to standard output and ends well; anything else is bad use, with clap's own words and code 2.
+            let _ = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+        }
+    };
+    match carry_out(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::tell(&error),
+    }
+}
+
+/// The whole table of commands, for documentation and completion.
+pub fn command() -> clap::Command {
+    Mailboat::command()
+}
+
+fn parse(called: &Called) -> Result<Mailboat, clap::Error> {
+    let mut command = command().bin_name(called.shown);
+    let matches = command.try_get_matches_from_mut(&called.words)?;
+    Mailboat::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn carry_out(command: Command) -> Result<()> {
+    match command {
+        Command::SyncerGen(arguments) => asynchronously(syncer_gen::run(&arguments)),
+        Command::Workload(flags::Workload::EdgeSync(arguments)) => {
+            asynchronously(syncer_gen::run(&arguments))
+        }
+        Command::SyncerRemove(arguments) => asynchronously(syncer_remove::run(&arguments)),
+        Command::Link(arguments) => link::run(&arguments),
+        Command::Completion(arguments) => {
+            clap_complete::generate(
+                arguments.shell,
+                &mut command_as_typed(),
+                "mailboat",
+                &mut std::io::stdout(),
+            );
+            Ok(())
+        }
+        Command::Version => writeln!(std::io::stdout(), "mailboat {}", env!("CARGO_PKG_VERSION"))
+            .context("the version cannot be printed"),
+    }
+}
+
+/// The table as completion scripts should know it.
+fn command_as_typed() -> clap::Command {
+    command().bin_name("mailboat")
+}
+
+/// Commands make a few requests and end: one thread is enough.
+fn asynchronously(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no async runtime can be started")?;
+    runtime.block_on(work)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+
+fn parse_line(line: &str) -> Result<Mailboat, clap::Error> {
+    parse(&called::read(line.split(' ').map(OsString::from)).unwrap())
+}
+
+#[test]
+fn the_flags_do_not_contradict_each_other() {
+    command().debug_assert();
+}
+
+#[test]
+fn every_documented_call_is_understood() {
+    for line in [
+        "mailboat syncer-gen guilder --syncer-image i -o f.yaml",
+        "kubectl-mailboat syncer-gen guilder --syncer-image i -o -",
+        "kubectl-kubestellar syncer-gen guilder --syncer-image i --output-file f",
+        "kubectl-kubestellar-syncer_gen guilder --syncer-image i -o f",
+        "kubectl-kcp-workload-edge_sync guilder --image i -o f",
+        "mailboat workload edge-sync guilder --image i -o f",
+        "mailboat syncer-gen guilder --syncer-image i -o f --replicas 0 --kcp-namespace a -n b --qps 5 --burst 9 \
+         --labels a=b,c=d --labels e=f --lifetime 87600h --rotate --edge-access namespaces=x,y --port 9090",
+        "mailboat syncer-gen guilder --syncer-image i -o f --mailbox a-mb-b --provider-workspace root:x",
+        "mailboat syncer-gen guilder --syncer-image i -o f --kubeconfig k --context c --server https://h:1",
+        "mailboat syncer-gen guilder --syncer-image i -o f --edge-access rules=r.yaml",
+        "mailboat syncer-remove guilder",
+        "mailboat syncer-remove guilder --keep-objects --edge-kubeconfig f --edge-context c",
+        "mailboat link /usr/local/bin",
+        "mailboat completion bash",
+        "mailboat completion powershell",
+        "mailboat version",
+    ] {
+        parse_line(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+}
+
+#[test]
+fn what_is_not_as_it_should_be_called_ends_with_2() {
+    for line in [
+        "mailboat",
+        "mailboat sail",
+        "mailboat syncer-gen guilder",
+        "mailboat syncer-gen guilder --syncer-image i",
+        "mailboat syncer-gen --syncer-image i -o f",
+        "mailboat syncer-gen guilder --syncer-image i -o f --replicas 2",
+        "mailboat syncer-gen guilder --syncer-image i -o f --qps 0",
+        "mailboat syncer-gen guilder --syncer-image i -o f --lifetime soon",
+        "mailboat syncer-gen guilder --syncer-image i -o f --edge-access most",
+        "mailboat syncer-gen guilder --syncer-image i -o f --labels novalue",
+        "mailboat syncer-remove guilder --edge-context c",
+        "mailboat completion tcsh",
+    ] {
+        let error = parse_line(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}: {error}");
+    }
+}
+
+#[test]
+fn help_is_no_error_and_shows_how_the_program_was_called() {
+    for (line, usage) in [
+        ("mailboat syncer-gen --help", "Usage: mailboat syncer-gen"),
+        ("kubectl-mailboat syncer-gen --help", "Usage: kubectl mailboat syncer-gen"),
+        ("kubectl-kcp-workload-edge_sync --help", "Usage: kubectl kcp workload edge-sync"),
+    ] {
+        let help = parse_line(line).expect_err(line);
+        assert_eq!(help.exit_code(), 0, "{line}");
+        assert!(help.to_string().contains(usage), "{line}: {help}");
+    }
+}
+
+#[test]
+fn labels_are_taken_from_every_flag() {
+    let line = "mailboat syncer-gen g --syncer-image i -o f --labels a=1,b=2 --labels a=3";
+    let Command::SyncerGen(arguments) = parse_line(line).unwrap().command else { panic!("{line}") };
+    let labels: Vec<String> =
+        arguments.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(labels, ["a=3", "b=2"]);
+}
+
+#[test]
+fn a_completion_script_knows_every_visible_command() {
+    for shell in [
+        clap_complete::Shell::Bash,
+        clap_complete::Shell::Zsh,
+        clap_complete::Shell::Fish,
+        clap_complete::Shell::PowerShell,
+    ] {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command_as_typed(), "mailboat", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for name in ["syncer-gen", "syncer-remove", "link", "completion", "version"] {
+            assert!(script.contains(name), "{shell}: {name} is not in it");
+        }
+    }
+}
