@@ -30,8 +30,8 @@ Examples:
 
 /// Write the generated files, or check that they are current.
 ///
-/// Makes deploy/ (CRDs for plain clusters, schemas and exports for kcp) and docs/xtask.md from the code, and removes
-/// generated files whose origin is gone. Takes seconds.
+/// Makes deploy/ (CRDs for plain clusters, schemas and exports for kcp) and the references docs/xtask.md and
+/// docs/cli.md from the code, and removes generated files whose origin is gone. Takes seconds.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -97,7 +97,7 @@ fn files() -> Result<Vec<GeneratedFile>> {
     let deploy = mailboat_api::generate::files()?
         .into_iter()
         .map(|file| GeneratedFile { path: file.path.into(), contents: file.contents });
-    Ok(deploy.chain([reference::file()]).collect())
+    Ok(deploy.chain(reference::files()).collect())
 }
 
 fn mend(stale: &[Stale], root: &Path, progress: &Progress) -> Result<()> {

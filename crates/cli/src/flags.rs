@@ -25,19 +25,16 @@ const MAILBOAT_NOTES: &str = "\
 Exit codes: 0 done, 1 failed, 2 not as it should be called (then nothing was changed).
 Every `kubectl mailboat X` is also `mailboat X`; `mailboat link` makes the names that kubectl looks for.";
 
-/// The commands.
+/// The commands. Those with arguments are described where their arguments are.
 #[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "a description here would take the place of the arguments' own, longer one")]
 pub enum Command {
-    /// Register an edge cluster's syncer in its mailbox, and write the manifest for the cluster
     SyncerGen(SyncerGenArguments),
-    /// Undo what `syncer-gen` did
     SyncerRemove(SyncerRemoveArguments),
     /// Older names of commands
     #[command(subcommand, hide = true)]
     Workload(Workload),
-    /// Make this program's other names in a folder, as symbolic links
     Link(LinkArguments),
-    /// Print a script that completes commands and flags in a shell
     Completion(CompletionArguments),
     /// Print the version
     Version,
@@ -45,8 +42,8 @@ pub enum Command {
 
 /// `kubectl kcp workload …`, as the first edge syncers were registered.
 #[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "as above")]
 pub enum Workload {
-    /// The older name of `syncer-gen`
     EdgeSync(SyncerGenArguments),
 }
 

@@ -13,7 +13,7 @@ use crate::repository::Repository;
 /// The rules, in the order in which they are checked.
 const RULES: &[Rule] = &[
     Rule {
-        of: Of::These(&["object", "store", "engine", "machinery", "api", "sim"]),
+        of: Of::These(&["object", "store", "engine", "machinery", "api", "registration", "sim"]),
         refuses: Refuses::Reaching(&["tokio", "hyper", "kube-client"]),
         because: "what decides has no I/O and no async runtime, so that simulation can run it",
     },
