@@ -9,12 +9,17 @@
 //!
 //! **Never here:** I/O, async, a task, a clock of its own, a second sync loop.
 //!
-//! Reading order: [`what`] (which objects a placement selects), [`customize`] and [`denature`] (what becomes
-//! of an object on its way).
+//! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
+//! [`denature`] (what becomes of an object on its way), [`the_one`] (what a syncer is told); then the small ones that these are built from,
+//! [`shards`], [`selector`] and [`names`].
 
 pub mod customize;
 pub mod denature;
 #[cfg(test)]
 mod fixtures;
+pub mod names;
+pub mod schedule;
 pub mod selector;
+pub mod shards;
+pub mod the_one;
 pub mod what;
