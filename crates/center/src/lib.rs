@@ -10,16 +10,20 @@
 //! **Never here:** I/O, async, a task, a clock of its own, a second sync loop.
 //!
 //! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
-//! [`denature`] (what becomes of an object on its way), [`the_one`] (what a syncer is told); then the small ones that these are built from,
+//! [`denature`] (what becomes of an object on its way), [`translate`] (all of it as a route), [`mailbox`] (where it
+//! arrives) and [`the_one`] (what a syncer is told); then the small ones that these are built from,
 //! [`shards`], [`selector`] and [`names`].
 
+mod body;
 pub mod customize;
 pub mod denature;
 #[cfg(test)]
 mod fixtures;
+pub mod mailbox;
 pub mod names;
 pub mod schedule;
 pub mod selector;
 pub mod shards;
 pub mod the_one;
+pub mod translate;
 pub mod what;

@@ -4,7 +4,6 @@
 //! object it is spread over further SyncerConfigs, which a syncer joins; a change then rewrites one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use mailboat_api::edge::{
     ClusterScopeEntry, NamespaceScope, NamespacedObjectsEntry, ObjectsInNamespace, SyncerConfigSpec,
@@ -12,10 +11,11 @@ use mailboat_api::edge::{
 };
 use mailboat_api::names::{group, object as fixed};
 use mailboat_engine::want::Body;
-use mailboat_object::digest::{digest_of, digest_of_value};
+use mailboat_object::digest::digest_of_value;
 use mailboat_object::key::{KindId, Name};
 use serde_json::{Value, json};
 
+use crate::body::body;
 use crate::names::numbered;
 use crate::shards::{Shard, Shards};
 
@@ -102,7 +102,7 @@ impl TheOne {
                 Some(entries) => {
                     let spec = spec(entries.map(|(entry, ())| entry));
                     let name = name(shard);
-                    let body = body(&name, &spec);
+                    let body = config(&name, &spec);
                     self.configs.insert(shard, Config { name: Name::new(&name), body });
                 }
             }
@@ -245,16 +245,14 @@ fn add_namespaced(spec: &mut SyncerConfigSpec, object: &Carried) {
     }
 }
 
-fn body(name: &str, spec: &SyncerConfigSpec) -> Body {
+fn config(name: &str, spec: &SyncerConfigSpec) -> Body {
     let object: Value = json!({
         "apiVersion": format!("{}/{}", group::EDGE, group::EDGE_VERSION),
         "kind": "SyncerConfig",
         "metadata": { "name": name },
         "spec": spec,
     });
-    let json: Arc<[u8]> = Arc::from(object.to_string().into_bytes());
-    let digest = digest_of(&json).unwrap_or_else(|_| digest_of_value(&object));
-    Body { json, digest }
+    body(&object)
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ impl Customizer {
         Ok(customizer)
     }
 
+    /// Whether its paths and values have parameters of their own.
+    pub fn expands(&self) -> bool {
+        self.expands
+    }
+
     /// What in it cannot work whatever the destination is, for its status. Where parameters are to be expanded,
     /// that can only be said of each destination.
     pub fn validate(&self) -> Vec<ValidationError> {

@@ -1,15 +1,15 @@
 //! SinglePlacementSlices: where a placement's objects go, as objects for users to read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use mailboat_api::edge::SinglePlacement;
 use mailboat_api::names::{group, label};
 use mailboat_engine::want::Body;
-use mailboat_object::digest::{digest_of, digest_of_value};
+use mailboat_object::digest::digest_of_value;
 use mailboat_object::key::{Key, Name};
 use serde_json::{Value, json};
 
+use crate::body::body;
 use crate::names::{label_value, numbered};
 use crate::shards::{Shard, Shards};
 
@@ -108,12 +108,6 @@ fn object(placement: &Key, owner_uid: &str, name: &str, destinations: &[&SingleP
         },
         "destinations": destinations,
     })
-}
-
-fn body(object: &Value) -> Body {
-    let json: Arc<[u8]> = Arc::from(object.to_string().into_bytes());
-    let digest = digest_of(&json).unwrap_or_else(|_| digest_of_value(object));
-    Body { json, digest }
 }
 
 fn hash(destination: &SinglePlacement) -> u64 {

@@ -1,0 +1,109 @@
+//! What stands in every mailbox, and beside every SyncTarget.
+
+use mailboat_api::generate::MAILBOX_CLAIMS;
+use mailboat_api::names::{export, group, object as fixed};
+use serde_json::{Value, json};
+
+use super::{
+    COMPUTE_BINDING, DENATURED_BINDING, Fixture, MAILBOX_BINDING, SYNCER, SYNCER_NAMESPACE, SyncedKinds,
+    rules,
+};
+use crate::names::numbered;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// All of it, in the order in which it is needed: the center's own access first, since kcp makes only the *user*
+/// who created a workspace its administrator.
+pub fn contents(provider: &str, synced: &SyncedKinds) -> Vec<Fixture> {
+    vec![
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &center_access()),
+        binding(export::BINDING_IN_MAILBOX, provider, export::EDGE, Vec::new()),
+        binding(COMPUTE_BINDING, provider, export::COMPUTE, Vec::new()),
+        binding(DENATURED_BINDING, provider, export::DENATURED, Vec::new()),
+        binding(MAILBOX_BINDING, provider, export::MAILBOX, accepted_claims()),
+        Fixture::namespaced("", "serviceaccounts", SYNCER_NAMESPACE, &account(SYNCER_NAMESPACE, SYNCER)),
+        Fixture::cluster_scoped(RBAC, "clusterroles", &role(SYNCER, &rules(synced))),
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(SYNCER, SYNCER_NAMESPACE)),
+    ]
+}
+
+/// What lets a syncer report on its one SyncTarget where that stands.
+pub fn reporting(target_group: &str, target_name: &str) -> Vec<Fixture> {
+    let name = numbered(SYNCER, target_name);
+    let rules = [
+        json!({ "apiGroups": [target_group], "resources": ["synctargets"], "resourceNames": [target_name], "verbs": ["get", "list", "watch"] }),
+        json!({ "apiGroups": [target_group], "resources": ["synctargets/status"], "resourceNames": [target_name], "verbs": ["get", "patch", "update"] }),
+        access(),
+    ];
+    vec![
+        Fixture::namespaced("", "serviceaccounts", SYNCER_NAMESPACE, &account(SYNCER_NAMESPACE, &name)),
+        Fixture::cluster_scoped(RBAC, "clusterroles", &role(&name, &rules)),
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(&name, SYNCER_NAMESPACE)),
+    ]
+}
+
+/// kcp's own right to enter a workspace at all.
+pub(super) fn access() -> Value {
+    json!({ "nonResourceURLs": ["/"], "verbs": ["access"] })
+}
+
+fn center_access() -> Value {
+    json!({
+        "apiVersion": format!("{RBAC}/v1"),
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": fixed::CENTER_GROUP },
+        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "apiGroup": RBAC, "kind": "Group", "name": fixed::CENTER_GROUP }],
+    })
+}
+
+fn binding(name: &str, provider: &str, export_name: &str, claims: Vec<Value>) -> Fixture {
+    let mut object = json!({
+        "apiVersion": "apis.kcp.io/v1alpha2",
+        "kind": "APIBinding",
+        "metadata": { "name": name },
+        "spec": { "reference": { "export": { "path": provider, "name": export_name } } },
+    });
+    if !claims.is_empty() {
+        object["spec"]["permissionClaims"] = Value::from(claims);
+    }
+    Fixture::cluster_scoped("apis.kcp.io", "apibindings", &object)
+}
+
+fn accepted_claims() -> Vec<Value> {
+    let accepted = MAILBOX_CLAIMS.iter().map(|claim| {
+        let mut accepted = json!({
+            "resource": claim.resource,
+            "verbs": claim.verbs,
+            "state": "Accepted",
+            "selector": { "matchAll": true },
+        });
+        if !claim.group.is_empty() {
+            accepted["group"] = json!(claim.group);
+        }
+        accepted
+    });
+    accepted.collect()
+}
+
+fn account(namespace: &str, name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": namespace, "name": name } })
+}
+
+fn role(name: &str, rules: &[Value]) -> Value {
+    json!({ "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules })
+}
+
+fn grant(name: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": format!("{RBAC}/v1"),
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": name }],
+    })
+}
+
+/// The configurations whose status a syncer writes its beats and counts into.
+pub(super) const CONFIGURATION: (&str, [&str; 2]) =
+    (group::EDGE, ["edgesyncconfigs/status", "syncerconfigs/status"]);

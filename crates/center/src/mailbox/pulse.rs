@@ -1,0 +1,134 @@
+//! Whether a syncer is alive: its heartbeats, and what the SyncTarget says of them.
+//!
+//! A syncer writes the time of its clock, which may be wrong; the center goes by its own, from the moment when it
+//! saw that time change. A silent edge loses `Ready` and nothing else: what runs there goes on.
+
+use mailboat_api::Time;
+use mailboat_api::condition::{self, Condition, ConditionStatus, types};
+
+/// How long a silence may be, and how often a time is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// After so many seconds without a beat a syncer is silent.
+    pub silent_after_seconds: u64,
+    /// The time of the last beat is written at most this often, in seconds, unless something else changes.
+    pub write_every_seconds: u64,
+}
+
+impl Default for Limits {
+    /// Three beats missed, and a write for each target every five minutes.
+    fn default() -> Self {
+        Self { silent_after_seconds: 90, write_every_seconds: 300 }
+    }
+}
+
+/// The last beat, and when it was heard. All times in Unix seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pulse {
+    beat: u64,
+    heard: u64,
+}
+
+/// How things are with a SyncTarget besides its heartbeat.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Why there is no mailbox that could be used yet, in a sentence.
+    pub mailbox_missing: Option<String>,
+    /// Nothing new goes there.
+    pub unschedulable: bool,
+    /// Its generation.
+    pub generation: i64,
+}
+
+/// What a SyncTarget's status should say.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Judged {
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// The time of the last beat.
+    pub heartbeat: Option<u64>,
+}
+
+impl Pulse {
+    /// A beat is seen for the first time: the syncer's clock is all there is to go by.
+    pub fn first(beat: u64, now: u64) -> Self {
+        Self { beat, heard: beat.min(now) }
+    }
+
+    /// What stands in the status now; another time than before is a beat, whatever that time is.
+    #[must_use]
+    pub fn seen(self, beat: u64, now: u64) -> Self {
+        if beat == self.beat { self } else { Self { beat, heard: now } }
+    }
+
+    /// When it will have been silent for too long.
+    pub fn silent_from(self, limits: Limits) -> u64 {
+        self.heard + limits.silent_after_seconds
+    }
+}
+
+/// What should be written into a SyncTarget's status; `None` if it says so already.
+pub fn judge(
+    before: &[Condition],
+    written: Option<u64>,
+    pulse: Option<Pulse>,
+    standing: &Standing,
+    now: u64,
+    limits: Limits,
+) -> Option<Judged> {
+    let mut conditions = before.to_vec();
+    let mut changed = false;
+    for condition in judged(pulse, standing, now, limits) {
+        changed |= condition::set(&mut conditions, condition);
+    }
+    let heard = pulse.map(|pulse| pulse.heard);
+    let due = match (written, heard) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(written), Some(heard)) => heard >= written + limits.write_every_seconds,
+    };
+    (changed || due).then(|| Judged { conditions, heartbeat: heard.or(written) })
+}
+
+fn judged(pulse: Option<Pulse>, standing: &Standing, now: u64, limits: Limits) -> [Condition; 3] {
+    let condition = |type_: &str, status: ConditionStatus, reason: &str, message: String| Condition {
+        type_: type_.to_owned(),
+        status,
+        severity: if status == ConditionStatus::False { "Error".to_owned() } else { String::new() },
+        observed_generation: Some(standing.generation),
+        last_transition_time: time(now),
+        reason: reason.to_owned(),
+        message,
+    };
+    let heartbeat = match pulse {
+        Some(pulse) if now < pulse.silent_from(limits) => {
+            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::True, "Heard", String::new())
+        }
+        Some(pulse) => {
+            let last = time(pulse.heard).map(|time| time.0.to_string()).unwrap_or_default();
+            let message =
+                format!("no heartbeat for {} seconds; the last was at {last}", limits.silent_after_seconds);
+            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, types::REASON_HEARTBEAT, message)
+        }
+        None => {
+            let message = "its syncer has not been heard of yet".to_owned();
+            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::Unknown, "NeverHeard", message)
+        }
+    };
+    let ready = match &standing.mailbox_missing {
+        Some(why) => condition(types::READY, ConditionStatus::False, "NoMailbox", why.clone()),
+        None => Condition { type_: types::READY.to_owned(), ..heartbeat.clone() },
+    };
+    let schedulable = if standing.unschedulable {
+        let message = "spec.unschedulable keeps new work away".to_owned();
+        let held = condition(types::SCHEDULABLE, ConditionStatus::False, "Unschedulable", message);
+        Condition { severity: "Info".to_owned(), ..held }
+    } else {
+        condition(types::SCHEDULABLE, ConditionStatus::True, "Schedulable", String::new())
+    };
+    [ready, heartbeat, schedulable]
+}
+
+fn time(seconds: u64) -> Option<Time> {
+    jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok().map(Time)
+}

@@ -1,0 +1,237 @@
+//! A placement as a route: what it selects goes to the mailboxes of where it goes, in the form meant for each.
+//!
+//! There is one route per EdgePlacement, whatever the number of its edges. Where two placements want the same
+//! object in the same mailbox, the older one wins; the engine tells the other.
+
+mod copy;
+mod definition;
+mod singleton;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_api::names::{annotation, export};
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::mark::Marks;
+use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::object::Object;
+
+use crate::denature;
+use crate::what::What;
+
+pub use definition::export_for;
+pub use singleton::{SingletonRoute, Singletons};
+
+/// One EdgePlacement, on its way.
+pub struct Translator {
+    id: RouteId,
+    scope: ScopeId,
+    rank: Rank,
+    configuration: Digest,
+    sources: Vec<Sources>,
+    what: Arc<What>,
+    to: Arc<[DestinationId]>,
+    edges: BTreeMap<DestinationId, Edge>,
+    departed: bool,
+    singletons: Arc<Singletons>,
+    provider: Arc<str>,
+    policies: Policies,
+}
+
+/// One edge that a placement goes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// The Location whose labels and annotations are the parameters.
+    pub location: Key,
+    /// Its SyncTarget is gone: nothing is sent and nothing withdrawn, since the mailbox goes as a whole.
+    pub departed: bool,
+}
+
+/// What a translator is made from.
+pub struct Placed<'p> {
+    /// The EdgePlacement.
+    pub placement: &'p Object,
+    /// What it selects.
+    pub what: Arc<What>,
+    /// Which kinds it reads, and where.
+    pub sources: Vec<Sources>,
+    /// Where it goes.
+    pub edges: BTreeMap<DestinationId, Edge>,
+    /// What the placements of its workspace ask to have returned.
+    pub singletons: Arc<Singletons>,
+    /// The path of the provider workspace, whose exports every mailbox is bound to.
+    pub provider: Arc<str>,
+    /// The marks on copies.
+    pub marks: Arc<dyn Marks>,
+}
+
+/// The ways in which a copy is looked after, made once.
+struct Policies {
+    ordinary: [Arc<Policy>; 4],
+    /// Namespaces and APIBindings: taken away they would take along what others have put there.
+    staying: Arc<Policy>,
+}
+
+impl Translator {
+    /// The route of a placement.
+    pub fn new(placed: Placed<'_>) -> Self {
+        let name = route_name(&placed.placement.key);
+        Self {
+            scope: ScopeId(name.clone()),
+            rank: Rank { since: placed.placement.created_seconds().unwrap_or_default(), name: name.clone() },
+            id: RouteId(name),
+            configuration: placed.placement.content,
+            sources: placed.sources,
+            what: placed.what,
+            to: placed.edges.keys().copied().collect(),
+            departed: placed.edges.values().any(|edge| edge.departed),
+            edges: placed.edges,
+            singletons: placed.singletons,
+            provider: placed.provider,
+            policies: Policies::new(&placed.marks),
+        }
+    }
+
+    /// Whether a source becomes something else at each destination. If not, one body serves all of them.
+    pub fn varies(&self, source: &Object) -> bool {
+        self.departed || copy::is_customized(source)
+    }
+
+    /// How a copy is looked after.
+    fn policy(&self, source: &Object, view: &View<'_>) -> Result<Arc<Policy>, Hold> {
+        if stays_when_unwanted(&source.key.kind) {
+            return Ok(Arc::clone(&self.policies.staying));
+        }
+        let returns = self.singletons.returns_status(source, &self.to, view)?;
+        let asked = source.annotation(annotation::ON_CONFLICT);
+        let adopts = asked.is_some_and(|asked| asked == annotation::ON_CONFLICT_ADOPT);
+        let [plain, adopting, returning, both] = &self.policies.ordinary;
+        Ok(Arc::clone(match (returns, adopts) {
+            (false, false) => plain,
+            (false, true) => adopting,
+            (true, false) => returning,
+            (true, true) => both,
+        }))
+    }
+}
+
+impl Route for Translator {
+    fn id(&self) -> &RouteId {
+        &self.id
+    }
+
+    fn scope(&self) -> &ScopeId {
+        &self.scope
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank.clone()
+    }
+
+    fn configuration(&self) -> Digest {
+        self.configuration
+    }
+
+    fn sources(&self) -> &[Sources] {
+        &self.sources
+    }
+
+    fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
+        // A mailbox is bound to the provider's exports already.
+        if is_binding_to(source, &self.provider) {
+            return Ok(Selected::nowhere());
+        }
+        Ok(match self.what.select(source, view)? {
+            Some(because) => Selected { to: Arc::clone(&self.to), by: because.by() },
+            None => Selected::nowhere(),
+        })
+    }
+
+    fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let Some(edge) = self.edges.get(&to.id) else { return Ok(Vec::new()) };
+        if edge.departed {
+            let reason =
+                "its SyncTarget is gone; what stands in the mailbox goes with the mailbox".to_owned();
+            return Err(Hold { reason, on: None });
+        }
+        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let want = |kind: &KindId, name: &Name, body: Body, policy: &Arc<Policy>| Want {
+            slot: Key {
+                cluster: to.cluster.clone(),
+                kind: kind.clone(),
+                namespace: source.key.namespace.clone(),
+                name: name.clone(),
+            },
+            origin: origin.clone(),
+            body,
+            policy: Arc::clone(policy),
+        };
+        if let Some((name, body)) = definition::binding_of(source, &self.provider)? {
+            return Ok(vec![want(&definition::api_bindings(), &name, body, &self.policies.staying)]);
+        }
+        let body = copy::of(source, edge, view)?;
+        let policy = self.policy(source, view)?;
+        let mut wants = vec![want(&denature::in_mailbox(&source.key.kind), &source.key.name, body, &policy)];
+        if let Some((name, body)) = definition::binding_for_definition(source, &self.provider) {
+            wants.push(want(&definition::api_bindings(), &name, body, &self.policies.staying));
+        }
+        Ok(wants)
+    }
+
+    fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(target.status_json().map(|status| Body { json: Arc::from(status), digest: target.status }))
+    }
+}
+
+impl Policies {
+    fn new(marks: &Arc<dyn Marks>) -> Self {
+        let policy = |status: StatusReturn, adopt: Adopt, withdrawal: Withdrawal| {
+            Arc::new(Policy {
+                delivery: Delivery::Apply,
+                status,
+                withdrawal,
+                finalizer: None,
+                adopt,
+                marks: Arc::clone(marks),
+            })
+        };
+        let (off, back) = (StatusReturn::Off, StatusReturn::Subresource);
+        Self {
+            ordinary: [
+                policy(off, Adopt::Never, Withdrawal::Delete),
+                policy(off, Adopt::Unmarked, Withdrawal::Delete),
+                policy(back, Adopt::Never, Withdrawal::Delete),
+                policy(back, Adopt::Unmarked, Withdrawal::Delete),
+            ],
+            // The namespace may have been ensured for another object before, which is no conflict.
+            staying: policy(off, Adopt::Unmarked, Withdrawal::Leave),
+        }
+    }
+}
+
+/// The name of a placement's route, the same over restarts.
+pub fn route_name(placement: &Key) -> Name {
+    Name::new(&format!("placement/{}/{}", placement.cluster, placement.name))
+}
+
+fn stays_when_unwanted(kind: &KindId) -> bool {
+    kind.group().is_empty() && kind.resource() == "namespaces"
+}
+
+fn is_binding_to(source: &Object, provider: &str) -> bool {
+    const OURS: [&str; 6] = [
+        export::EDGE,
+        export::WORKLOAD,
+        export::SCHEDULING,
+        export::COMPUTE,
+        export::MAILBOX,
+        export::DENATURED,
+    ];
+    definition::reference(source).is_some_and(|(path, name)| path == provider && OURS.contains(&&*name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Status of what runs at one edge only, returned into the object that it was made from.
+//!
+//! A placement may declare that each of its objects is meant for exactly one edge. Then the object says in an
+//! annotation to how many it really goes, over all placements of its workspace, and while that is one its
+//! status comes back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mailboat_api::names::annotation;
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::mark::Marks;
+use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, KindId, Name};
+use mailboat_object::object::Object;
+use serde_json::json;
+
+use crate::body::body;
+use crate::what::What;
+
+/// What the placements of one workspace ask to have returned.
+#[derive(Clone, Debug, Default)]
+pub struct Singletons {
+    placements: Vec<Asking>,
+}
+
+#[derive(Clone, Debug)]
+struct Asking {
+    what: Arc<What>,
+    to: Arc<[DestinationId]>,
+    wanted: bool,
+}
+
+impl Singletons {
+    /// Adds a placement: what it selects, where it goes, and whether it wants status back.
+    pub fn add(&mut self, what: Arc<What>, to: Arc<[DestinationId]>, wanted: bool) {
+        self.placements.push(Asking { what, to, wanted });
+    }
+
+    /// To how many edges an object goes; `None` if no placement that selects it asks.
+    pub fn executing_count(&self, source: &Object, view: &View<'_>) -> Result<Option<usize>, Hold> {
+        if !self.any_wanted() || !has_status_of_interest(&source.key.kind) {
+            return Ok(None);
+        }
+        let mut wanted = false;
+        let mut selecting = Vec::new();
+        for placement in &self.placements {
+            if placement.what.select(source, view)?.is_some() {
+                wanted |= placement.wanted;
+                selecting.push(&placement.to);
+            }
+        }
+        Ok(wanted.then(|| match selecting.as_slice() {
+            [alone] => alone.len(),
+            many => many.iter().flat_map(|to| to.iter()).collect::<BTreeSet<_>>().len(),
+        }))
+    }
+
+    /// Whether the status of the copy at one of these destinations returns: it is asked for, and this is the only
+    /// destination whatever placement selects the object.
+    pub(super) fn returns_status(
+        &self,
+        source: &Object,
+        to: &[DestinationId],
+        view: &View<'_>,
+    ) -> Result<bool, Hold> {
+        // Asked for every copy: what goes to many edges is told apart before anything else is looked at.
+        if to.len() != 1 {
+            return Ok(false);
+        }
+        Ok(self.executing_count(source, view)? == Some(1))
+    }
+
+    fn any_wanted(&self) -> bool {
+        self.placements.iter().any(|placement| placement.wanted)
+    }
+}
+
+/// What a CRD or a Namespace reports is about its own server.
+fn has_status_of_interest(kind: &KindId) -> bool {
+    !matches!(
+        (kind.group(), kind.resource()),
+        ("", "namespaces")
+            | ("apiextensions.k8s.io", "customresourcedefinitions")
+            | ("apis.kcp.io", "apibindings")
+    )
+}
+
+/// Keeps the annotation with the count on the objects of one workspace.
+pub struct SingletonRoute {
+    id: RouteId,
+    scope: ScopeId,
+    singletons: Arc<Singletons>,
+    sources: Vec<Sources>,
+    to: Arc<[DestinationId]>,
+    configuration: Digest,
+    policy: Arc<Policy>,
+}
+
+impl SingletonRoute {
+    /// The route of a workspace; `here` is that workspace as a destination.
+    pub fn new(
+        workspace: &ClusterId,
+        here: DestinationId,
+        singletons: Arc<Singletons>,
+        sources: Vec<Sources>,
+        configuration: Digest,
+        marks: Arc<dyn Marks>,
+    ) -> Self {
+        let name = Name::new(&format!("executing-count/{workspace}"));
+        Self {
+            id: RouteId(name.clone()),
+            scope: ScopeId(name),
+            singletons,
+            sources,
+            to: Arc::from([here]),
+            configuration,
+            policy: Arc::new(Policy {
+                delivery: Delivery::Overlay,
+                status: StatusReturn::Off,
+                withdrawal: Withdrawal::Leave,
+                finalizer: None,
+                adopt: Adopt::Never,
+                marks,
+            }),
+        }
+    }
+}
+
+impl Route for SingletonRoute {
+    fn id(&self) -> &RouteId {
+        &self.id
+    }
+
+    fn scope(&self) -> &ScopeId {
+        &self.scope
+    }
+
+    fn rank(&self) -> Rank {
+        Rank { since: 0, name: self.id.0.clone() }
+    }
+
+    fn configuration(&self) -> Digest {
+        self.configuration
+    }
+
+    fn sources(&self) -> &[Sources] {
+        &self.sources
+    }
+
+    fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
+        Ok(match self.singletons.executing_count(source, view)? {
+            Some(_) => {
+                Selected { to: Arc::clone(&self.to), by: Name::new("spec.wantSingletonReportedState") }
+            }
+            None => Selected::nowhere(),
+        })
+    }
+
+    fn project(&self, source: &Object, _: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let Some(count) = self.singletons.executing_count(source, view)? else { return Ok(Vec::new()) };
+        let mut object = json!({
+            "apiVersion": source.api_version(),
+            "kind": source.kind_name(),
+            "metadata": {
+                "name": source.key.name.as_str(),
+                "annotations": { annotation::EXECUTING_COUNT: count.to_string() },
+            },
+        });
+        if !source.key.namespace.is_empty() {
+            object["metadata"]["namespace"] = json!(source.key.namespace.as_str());
+        }
+        Ok(vec![Want {
+            slot: source.key.clone(),
+            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            body: body(&object),
+            policy: Arc::clone(&self.policy),
+        }])
+    }
+
+    fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(None)
+    }
+}
