@@ -45,11 +45,7 @@ pub async fn ground(
     ground_of(&*transport, &cluster, &kind).await
 }
 
-async fn ground_of(
-    transport: &dyn Transport,
-    cluster: &ClusterId,
-    kind: &KindId,
-) -> Result<Ground, Fault> {
+async fn ground_of(transport: &dyn Transport, cluster: &ClusterId, kind: &KindId) -> Result<Ground, Fault> {
     transport.stale();
     let catalog = transport.catalog().await?;
     let serves = |kind: &KindId| matches!(catalog.find(kind), Found::Served(_));

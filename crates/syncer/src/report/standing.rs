@@ -106,6 +106,7 @@ fn cause(verdict: &Verdict) -> (NotCurrentState, &'static str) {
                 Refusal::Foreign => "ForeignObject",
                 Refusal::OthersOwn(_) => "OwnedByAnother",
                 Refusal::MarkRemoved => "MarkRemoved",
+                Refusal::Unclear => "Unclear",
                 Refusal::Rejected => "Rejected",
             };
             (Refused, reason)
