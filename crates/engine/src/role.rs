@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use mailboat_object::catalog::Catalog;
-use mailboat_object::key::{ClusterId, KindId};
+use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::interest::{Interest, PlaceId};
 use mailboat_store::seen::News;
@@ -57,6 +57,12 @@ pub struct Turn {
 
 /// One thing that a role wants done.
 pub enum Order {
+    /// Read a place of the center there from now on. An open one may be given other endpoints.
+    Open(PlaceId, Where),
+    /// Read a place no more: nothing is known through it from now on.
+    Close(PlaceId),
+    /// A workspace of the center is written to from now on, at its own path and never through a view.
+    Reach(ClusterId),
     /// Follow this and nothing else: the whole set, every time.
     Follow(Vec<Interest>),
     /// Name a destination of routes.
@@ -71,6 +77,16 @@ pub enum Order {
     Look(CallId, ClusterId, KindId),
     /// A small call of the role's own: a heartbeat, a status, a record. Never an object that a route carries.
     Call(CallId, Call),
+}
+
+/// Where a place of the center is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Where {
+    /// In one workspace, whole.
+    Workspace(ClusterId),
+    /// In a view over many, by the URLs of its endpoints; none while its endpoint slice has none. The bindings that it
+    /// shows are followed with it, whatever else is.
+    View(Vec<Name>),
 }
 
 /// What a kind rests on in a cluster, looked at afresh. A list that shows nothing is believed only on solid ground: a

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`follow`] (the loop), [`fetch`] (one read as a future), [`definition`] (which change of which
 //! object redefines a kind), [`carry`] (the engine's wishes as requests), [`look`] (a fresh look at a source), [`process`]
-//! (all of it, with a role).
+//! (all of it, with a role), [`ways`] (how what a role names is reached).
 
 pub mod carry;
 pub mod definition;
@@ -18,8 +18,10 @@ mod fetch;
 pub mod follow;
 pub mod look;
 pub mod process;
+pub mod ways;
 
 pub use carry::Carrier;
 pub use follow::{Followers, Follows};
 pub use look::{ground, look};
 pub use process::Process;
+pub use ways::Ways;

@@ -11,21 +11,24 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::{Catalog, Transport};
 use mailboat_engine::engine::Engine;
-use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
+use mailboat_engine::role::{CallId, Ground, Order, Role, Turn, Where};
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Limits;
 use mailboat_object::wire::{Call, Fault, Reply};
-use mailboat_store::{EndpointId, FeedId, Interest, Nature, News, PlaceId, Settings, Store, merge};
+use mailboat_store::{
+    EndpointId, FeedId, Filter, Interest, Keep, Nature, News, PlaceId, Settings, Store, merge,
+};
 use tokio::time::Instant;
 
 use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
 use crate::follow::{Followers, Follows};
 use crate::look::ground;
+use crate::ways::Ways;
 
 /// How long answers to what is under way are waited for after the stop.
 const FINISHING: Duration = Duration::from_secs(10);
@@ -41,17 +44,22 @@ pub struct Process<R> {
     followers: Followers,
     carrier: Carrier,
     manager: Name,
-    places: BTreeMap<PlaceId, Way>,
-    followed: BTreeMap<(PlaceId, KindId), Interest>,
+    ways: Option<Arc<dyn Ways>>,
+    places: BTreeMap<PlaceId, Place>,
+    interests: Vec<Interest>,
+    followed: BTreeMap<FeedId, Interest>,
     asked: FuturesUnordered<BoxFuture<'static, Answer>>,
     news: Vec<News>,
 }
 
-/// A place of one whole cluster.
-struct Way {
-    transport: Arc<dyn Transport>,
+/// A place that is read.
+struct Place {
+    nature: Nature,
+    endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>,
     /// What the role was last told about what is served here.
     told: Option<Arc<Catalog>>,
+    /// Ends the question what is served.
+    asking: Option<AbortHandle>,
 }
 
 /// What came of something that the role, or the process for it, asked for.
@@ -59,6 +67,8 @@ enum Answer {
     Called(CallId, Result<Reply, Fault>),
     Looked(CallId, Result<Ground, Fault>),
     Serves(PlaceId, Arc<Catalog>),
+    /// Nobody wants to know any more.
+    Dropped,
 }
 
 impl<R: Role> Process<R> {
@@ -70,20 +80,24 @@ impl<R: Role> Process<R> {
             followers: Followers::new(Store::new(), settings, seed),
             carrier: Carrier::new(engine),
             manager,
+            ways: None,
             places: BTreeMap::new(),
+            interests: Vec::new(),
             followed: BTreeMap::new(),
             asked: FuturesUnordered::new(),
             news: Vec::new(),
         }
     }
 
+    /// How the workspaces and views are reached that the role will name.
+    pub fn ways(&mut self, ways: Arc<dyn Ways>) {
+        self.ways = Some(ways);
+    }
+
     /// A cluster or workspace that is read and written as a whole.
-    pub fn place(&mut self, place: PlaceId, cluster: &ClusterId, transport: Arc<dyn Transport>) {
-        let nature = Nature::Whole(cluster.clone());
-        self.followers.store_mut().open(&place, nature, [endpoint()], &mut self.news);
+    pub fn place(&mut self, place: &PlaceId, cluster: &ClusterId, transport: Arc<dyn Transport>) {
         self.carrier.reach(cluster, Arc::clone(&transport));
-        self.asked.push(what_is_served(place.clone(), Arc::clone(&transport), Duration::ZERO));
-        self.places.insert(place, Way { transport, told: None });
+        self.open(place, Nature::Whole(cluster.clone()), BTreeMap::from([(endpoint(), transport)]));
     }
 
     /// The role, to ask it.
@@ -147,13 +161,13 @@ impl<R: Role> Process<R> {
         carrier.learn_with(news, followers, |followers, piece| {
             role.observe(followers.now(), followers.store(), piece);
         });
-        for (place, way) in places {
-            let Some(catalog) = followers.catalog(place) else { continue };
-            if way.told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, catalog)) {
-                let same = way.told.as_ref().is_some_and(|told| told == catalog);
-                way.told = Some(Arc::clone(catalog));
+        for (id, place) in places {
+            let Some(catalog) = followers.catalog(id) else { continue };
+            if place.told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, catalog)) {
+                let same = place.told.as_ref().is_some_and(|told| told == catalog);
+                place.told = Some(Arc::clone(catalog));
                 if !same {
-                    role.served(place, catalog);
+                    role.served(id, catalog);
                 }
             }
         }
@@ -161,7 +175,17 @@ impl<R: Role> Process<R> {
 
     fn carry_out(&mut self, order: Order) {
         match order {
-            Order::Follow(interests) => self.follow(&interests),
+            Order::Open(place, at) => self.open_at(&place, at),
+            Order::Close(place) => self.close(&place),
+            Order::Reach(cluster) => {
+                if let Some(ways) = &self.ways {
+                    self.carrier.reach(&cluster, ways.workspace(&cluster));
+                }
+            }
+            Order::Follow(interests) => {
+                self.interests = interests;
+                self.follow();
+            }
             Order::Destination(destination) => self.carrier.engine_mut().destination(destination),
             Order::Configure(id, route) => {
                 self.carrier.engine_mut().configure(self.followers.store(), &id, route);
@@ -193,35 +217,104 @@ impl<R: Role> Process<R> {
         self.asked.push(calling.map(move |reply| Answer::Called(id, reply)).boxed());
     }
 
-    /// Begins and ends feeds, so that exactly this is followed.
-    fn follow(&mut self, interests: &[Interest]) {
-        let wanted: BTreeMap<_, _> = merge(interests)
-            .into_iter()
-            .map(|interest| ((interest.place.clone(), interest.kind.clone()), interest))
-            .collect();
-        let ended: Vec<_> = self.followed.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
-        for (place, kind) in ended {
-            self.followed.remove(&(place.clone(), kind.clone()));
-            self.followers.store_mut().unfollow(&place, &kind, &mut self.news);
-            self.followers.unfollow(&FeedId { place, endpoint: endpoint(), kind });
+    fn open_at(&mut self, place: &PlaceId, at: Where) {
+        let Some(ways) = &self.ways else { return };
+        let (nature, endpoints) = match at {
+            Where::Workspace(cluster) => {
+                let transport = ways.workspace(&cluster);
+                (Nature::Whole(cluster), BTreeMap::from([(endpoint(), transport)]))
+            }
+            Where::View(urls) => {
+                let mut endpoints = BTreeMap::new();
+                for url in urls {
+                    match ways.view(&url) {
+                        Ok(transport) => drop(endpoints.insert(EndpointId(url), transport)),
+                        // Its clusters stay unknown: an endpoint that is not read shows nothing to be absent.
+                        Err(fault) => {
+                            tracing::error!(%place, %fault, "an endpoint of the view cannot be used");
+                        }
+                    }
+                }
+                (Nature::View, endpoints)
+            }
+        };
+        self.open(place, nature, endpoints);
+    }
+
+    fn open(&mut self, id: &PlaceId, nature: Nature, endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>) {
+        let names = endpoints.keys().cloned();
+        self.followers.store_mut().open(id, nature.clone(), names, &mut self.news);
+        let (told, asking) = self.places.remove(id).map_or((None, None), |place| (place.told, place.asking));
+        self.places.insert(id.clone(), Place { nature, endpoints, told, asking });
+        self.ask_what_is_served(id, Duration::ZERO);
+        self.follow();
+    }
+
+    /// Asks a place what it serves, after a pause, in place of any such question before. One endpoint speaks for all.
+    fn ask_what_is_served(&mut self, id: &PlaceId, after: Duration) {
+        let Some(place) = self.places.get_mut(id) else { return };
+        place.asking.take().iter().for_each(AbortHandle::abort);
+        let Some(transport) = place.endpoints.values().next() else { return };
+        let (handle, registration) = AbortHandle::new_pair();
+        place.asking = Some(handle);
+        let asking = what_is_served(id.clone(), Arc::clone(transport), after);
+        let asking = Abortable::new(asking, registration).map(|answer| answer.unwrap_or(Answer::Dropped));
+        self.asked.push(asking.boxed());
+    }
+
+    fn close(&mut self, place: &PlaceId) {
+        let closed = self.places.remove(place);
+        closed.and_then(|place| place.asking).iter().for_each(AbortHandle::abort);
+        self.follow();
+        self.followers.store_mut().close(place, &mut self.news);
+    }
+
+    /// Begins and ends feeds, so that exactly what is wanted is followed, at every endpoint of its place.
+    fn follow(&mut self) {
+        let wanted = self.wanted_feeds();
+        let ended: Vec<FeedId> =
+            self.followed.keys().filter(|id| !wanted.contains_key(*id)).cloned().collect();
+        for id in ended {
+            self.followed.remove(&id);
+            self.followers.unfollow(&id);
+            let still = |other: &FeedId| other.place == id.place && other.kind == id.kind;
+            if !wanted.keys().any(still) && self.places.contains_key(&id.place) {
+                self.followers.store_mut().unfollow(&id.place, &id.kind, &mut self.news);
+            }
         }
-        for (key, interest) in wanted {
-            if self.followed.get(&key) == Some(&interest) {
+        for (id, interest) in wanted {
+            if self.followed.get(&id) == Some(&interest) {
                 continue;
             }
-            let Some(way) = self.places.get(&interest.place) else { continue };
+            let place = self.places.get(&id.place);
+            let Some(transport) = place.and_then(|place| place.endpoints.get(&id.endpoint)) else { continue };
             let follows = Follows {
-                id: FeedId { place: key.0.clone(), endpoint: endpoint(), kind: key.1.clone() },
+                id: id.clone(),
                 filter: interest.filter.clone(),
                 keep: interest.keep,
                 manager: self.manager.clone(),
                 limits: Limits::default(),
             };
-            match self.followers.follow(follows, Arc::clone(&way.transport), &mut self.news) {
-                Ok(()) => drop(self.followed.insert(key, interest)),
+            match self.followers.follow(follows, Arc::clone(transport), &mut self.news) {
+                Ok(()) => drop(self.followed.insert(id, interest)),
                 Err(unopened) => tracing::error!(%unopened, "cannot be followed"),
             }
         }
+    }
+
+    fn wanted_feeds(&self) -> BTreeMap<FeedId, Interest> {
+        // What a view shows is believed only as far as its bindings vouch for it.
+        let views = self.places.iter().filter(|(_, place)| place.nature == Nature::View);
+        let bindings: Vec<Interest> = views.map(|(id, _)| bindings_of(id)).collect();
+        let mut wanted = BTreeMap::new();
+        for interest in merge(self.interests.iter().chain(&bindings)) {
+            let Some(place) = self.places.get(&interest.place) else { continue };
+            for endpoint in place.endpoints.keys() {
+                let (place, kind) = (interest.place.clone(), interest.kind.clone());
+                wanted.insert(FeedId { place, endpoint: endpoint.clone(), kind }, interest.clone());
+            }
+        }
+        wanted
     }
 
     fn answered(&mut self, answer: Answer) {
@@ -231,11 +324,9 @@ impl<R: Role> Process<R> {
             Answer::Looked(id, found) => self.role.looked(now, id, found),
             Answer::Serves(place, catalog) => {
                 self.followers.serves(&place, &catalog, &mut self.news);
-                if let Some(way) = self.places.get(&place) {
-                    let transport = Arc::clone(&way.transport);
-                    self.asked.push(what_is_served(place, transport, SERVED_ASKED_EVERY));
-                }
+                self.ask_what_is_served(&place, SERVED_ASKED_EVERY);
             }
+            Answer::Dropped => {}
         }
     }
 
@@ -274,6 +365,15 @@ fn what_is_served(
         }
     }
     .boxed()
+}
+
+fn bindings_of(view: &PlaceId) -> Interest {
+    Interest {
+        place: view.clone(),
+        kind: KindId::new("apis.kcp.io", "apibindings"),
+        filter: Filter::All,
+        keep: Keep::Head,
+    }
 }
 
 /// A whole cluster has one endpoint.

@@ -123,8 +123,8 @@ pub fn process(
     let (mailbox_place, edge_place) = (role.mailbox_place(), role.edge_place());
     let settings = mailboat_store::Settings::default();
     let mut process = Process::new(role, engine, identity.manager, settings, seed);
-    process.place(mailbox_place, &identity.mailbox, mailbox);
-    process.place(edge_place, &identity.edge, edge);
+    process.place(&mailbox_place, &identity.mailbox, mailbox);
+    process.place(&edge_place, &identity.edge, edge);
     process
 }
 
