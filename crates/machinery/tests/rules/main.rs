@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod apply;
-mod bench;
 mod delete;
 mod lifecycle;
 mod list_watch;

@@ -176,7 +176,12 @@ fn among_writers_the_latest_counts_and_our_own_updates_are_nobodys() {
         entry("mailboat-syncer", "Update", late, ""),
         entry("mailboat-syncer", "Apply", late, "status")
     ]));
-    assert_eq!(ours, Hands::default());
+    let at = unix_seconds(late).unwrap();
+    assert_eq!(
+        ours,
+        Hands { ours_at_seconds: at, ..Hands::default() },
+        "an update owns nothing that we apply"
+    );
     let status =
         with(json!([entry("b", "Update", early, ""), entry("controller", "Update", late, "status")]));
     assert_eq!(status.other.unwrap().manager.as_str(), "b", "a writer of status hides no writer of content");
