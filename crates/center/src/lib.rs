@@ -7,22 +7,26 @@
 //! the edges report. Each of these is worked out here as a plain function of what is known; the one engine
 //! carries it out.
 //!
-//! **Never here:** I/O, async, a task, a clock of its own, a second sync loop.
+//! **Never here:** a second sync loop; and, outside of [`init`], which talks to one server, I/O, async, a task or a
+//! clock of its own.
 //!
 //! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
 //! [`denature`] (what becomes of an object on its way), [`translate`] (all of it as a route), [`mailbox`] (where it
 //! arrives) and [`the_one`] (what a syncer is told); then the small ones that these are built from,
-//! [`shards`], [`selector`] and [`names`].
+//! [`shards`], [`selector`] and [`names`]. Beside all this, [`setup`] is what a provider workspace holds, and [`init`]
+//! puts it there.
 
 mod body;
 pub mod customize;
 pub mod denature;
 #[cfg(test)]
 mod fixtures;
+pub mod init;
 pub mod mailbox;
 pub mod names;
 pub mod schedule;
 pub mod selector;
+pub mod setup;
 pub mod shards;
 pub mod the_one;
 pub mod translate;
