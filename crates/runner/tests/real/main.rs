@@ -9,6 +9,7 @@ mod forms;
 mod harbor;
 mod killed;
 mod links;
+mod opening;
 mod past;
 mod rig;
 mod schemas;
