@@ -25,6 +25,7 @@ use crate::queue::{Queue, Urgency};
 use crate::record::Record;
 use crate::route::{Destination, DestinationId, Route, RouteId};
 use crate::slots::{SlotId, Slots};
+use crate::standing::Standings;
 use crate::warrant::WholeConfiguration;
 
 mod carry;
@@ -33,9 +34,11 @@ mod explain;
 mod faults;
 mod settle;
 mod sight;
+mod tell;
 
 pub use carry::{Ticket, Work};
 pub use explain::{Claimed, Explanation};
+pub use tell::NotCurrent;
 
 /// How the engine behaves; each limit has its reason at its default.
 #[derive(Clone, Debug)]
@@ -114,6 +117,7 @@ pub struct Engine {
     pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
     pub(crate) tickets: u64,
     pub(crate) notices: Vec<Notice>,
+    pub(crate) standings: Standings,
 }
 
 /// A route in the engine. It outlives its removal until all that it placed was let go.
@@ -165,6 +169,7 @@ impl Engine {
             flights: BTreeMap::new(),
             tickets: 0,
             notices: Vec::new(),
+            standings: Standings::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where each source goes: for every (route, source) its legs, one per destination, and the slots of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mailboat_object::key::{Key, Name};
 use mailboat_store::seen::Absence;
@@ -36,6 +36,8 @@ pub struct Fan {
     pub gone: Option<Absence>,
     /// Whether it waits to be evaluated.
     pub stale: bool,
+    /// How many legs are held and have no slot yet by which that could be told.
+    bare: usize,
 }
 
 /// One source at one destination.
@@ -64,6 +66,8 @@ pub struct Fans {
     all: Slab<Fan>,
     ids: HashMap<(RouteIndex, Key), FanId, foldhash::fast::FixedState>,
     readers: HashMap<Read, SmallVec<[Reader; 2]>, foldhash::fast::FixedState>,
+    /// The fans about which something is undecided that no slot tells.
+    undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
 }
 
 impl Fans {
@@ -80,6 +84,7 @@ impl Fans {
             hold: None,
             gone: None,
             stale: false,
+            bare: 0,
         })));
         self.ids.insert((route, source.clone()), id);
         id
@@ -104,7 +109,32 @@ impl Fans {
     pub fn remove(&mut self, id: FanId) {
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
             self.ids.remove(&(fan.route, fan.source));
+            self.decide(fan.route, id, false);
         }
+    }
+
+    /// Notes whether something about a fan is undecided that no slot tells; after its hold or its legs changed.
+    pub fn note_undecided(&mut self, id: FanId) {
+        let Some(fan) = self.get(id) else { return };
+        let nowhere = fan.hold.is_some() && fan.legs.iter().all(|leg| leg.slots.is_empty());
+        self.decide(fan.route, id, nowhere || fan.bare > 0);
+    }
+
+    fn decide(&mut self, route: RouteIndex, id: FanId, undecided: bool) {
+        if undecided {
+            self.undecided.entry(route).or_default().insert(id);
+        } else if let Some(fans) = self.undecided.get_mut(&route) {
+            fans.remove(&id);
+            if fans.is_empty() {
+                self.undecided.remove(&route);
+            }
+        }
+    }
+
+    /// The fans of a route about which something is undecided that no slot tells.
+    pub fn undecided(&self, route: RouteIndex) -> impl ExactSizeIterator<Item = FanId> {
+        static NONE: BTreeSet<FanId> = BTreeSet::new();
+        self.undecided.get(&route).unwrap_or(&NONE).iter().copied()
     }
 
     /// All fans of a route, in the order of their sources.
@@ -155,8 +185,26 @@ impl Fan {
         self.legs.binary_search_by_key(&to, |leg| leg.to).ok().and_then(|at| self.legs.get(at))
     }
 
-    /// The leg to a destination, to be changed; made if there is none.
-    pub fn leg_mut(&mut self, to: DestinationId) -> &mut Leg {
+    /// Changes the leg to a destination, which is made if there is none.
+    pub fn change_leg<T>(&mut self, to: DestinationId, change: impl FnOnce(&mut Leg) -> T) -> T {
+        let leg = self.leg_mut(to);
+        let before = leg.is_bare();
+        let result = change(leg);
+        let after = leg.is_bare();
+        self.bare = self.bare + usize::from(after) - usize::from(before);
+        result
+    }
+
+    /// Drops the legs to destinations that are not among those to keep.
+    pub fn keep_legs(&mut self, keep: &[DestinationId]) -> Vec<Leg> {
+        let (kept, dropped) =
+            std::mem::take(&mut self.legs).into_iter().partition(|leg| keep.binary_search(&leg.to).is_ok());
+        self.legs = kept;
+        self.bare = self.legs.iter().filter(|leg| leg.is_bare()).count();
+        dropped
+    }
+
+    fn leg_mut(&mut self, to: DestinationId) -> &mut Leg {
         let at = match self.legs.binary_search_by_key(&to, |leg| leg.to) {
             Ok(at) => at,
             Err(at) => {
@@ -165,6 +213,13 @@ impl Fan {
             }
         };
         &mut self.legs[at]
+    }
+}
+
+impl Leg {
+    /// Whether it is held and has no slot yet by which that could be told.
+    fn is_bare(&self) -> bool {
+        self.hold.is_some() && self.slots.is_empty()
     }
 }
 

@@ -26,5 +26,6 @@ pub mod record;
 pub mod role;
 pub mod route;
 pub mod slots;
+pub mod standing;
 pub mod want;
 pub mod warrant;

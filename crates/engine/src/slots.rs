@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Key, Uid, Version};
+use mailboat_object::key::{ClusterId, Key, Uid, Version};
 use mailboat_object::object::Object;
 use slab::Slab;
 use smallvec::SmallVec;
@@ -14,6 +14,7 @@ use crate::fans::FanId;
 use crate::plan::Verdict;
 use crate::record::Record;
 use crate::route::{DestinationId, Rank};
+use crate::standing::Stance;
 use crate::warrant::SourceGone;
 
 /// A slot, by its place in the table.
@@ -69,6 +70,10 @@ pub struct SlotState {
     pub rejected: bool,
     /// How it last stood, for those who ask and for notices when it changes.
     pub verdict: Option<Verdict>,
+    /// How it is counted, and with which scope.
+    pub(crate) stands: Option<(ScopeId, Stance)>,
+    /// The first version of its source, and the cluster of that, about which something is still to be done here.
+    pub(crate) owed: Option<Box<(ClusterId, Version)>>,
     /// The last fault, in the server's words; the only thing that is stored for explanations.
     pub fault: Option<Box<str>>,
 }
@@ -172,6 +177,8 @@ impl SlotState {
             rests: None,
             rejected: false,
             verdict: None,
+            stands: None,
+            owed: None,
             fault: None,
         }
     }

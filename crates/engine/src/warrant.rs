@@ -75,6 +75,11 @@ impl SourceGone {
         &self.source
     }
 
+    /// The version as of which it is gone.
+    pub fn version(&self) -> Version {
+        self.absence.version()
+    }
+
     /// Whether a fresh look confirmed it.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed.is_some()

@@ -1,5 +1,5 @@
 //! What the syncer says of its work, in the status of its configuration: on change and with each beat, never once per
-//! object.
+//! object. How everything stands is the engine's to know; here it is only put into words.
 
 mod standing;
 
@@ -15,7 +15,7 @@ use mailboat_engine::plan::{ChangeId, Verdict};
 use mailboat_engine::role::CallId;
 use mailboat_object::catalog::Catalog;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::merge::diff;
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Fault, Part, Reply, Verb};
@@ -37,18 +37,17 @@ const PROBLEMS_NAMED: usize = 20;
 /// Whether entries that mean the same objects agree on how they are carried.
 const OPTIONS_AGREE: &str = "OptionsAgree";
 
-/// Keeps what verdicts say, and writes it down in time.
+/// Says in time how everything stands.
 pub struct Reporter {
     mailbox: ClusterId,
     edge: ClusterId,
     manager: Name,
     period: Duration,
-    verdicts: BTreeMap<Key, Notice>,
     changed: bool,
     calls: u64,
     beat_at: Moment,
     write_at: Moment,
-    delivered: String,
+    delivered: Version,
     held_since: BTreeMap<ChangeId, u64>,
     under_way: BTreeMap<CallId, ConfigId>,
 }
@@ -79,12 +78,11 @@ impl Reporter {
             edge,
             manager,
             period,
-            verdicts: BTreeMap::new(),
             changed: true,
             calls: 0,
             beat_at: Moment(0),
             write_at: Moment(0),
-            delivered: String::new(),
+            delivered: Version(0),
             held_since: BTreeMap::new(),
             under_way: BTreeMap::new(),
         }
@@ -95,22 +93,12 @@ impl Reporter {
         if notice.verdict != Verdict::Settled {
             tracing::debug!(slot = %notice.slot, verdict = %notice.verdict, fault = notice.fault.as_deref(), "stands");
         }
-        self.verdicts.insert(notice.slot.clone(), notice.clone());
         self.changed = true;
     }
 
     /// Something else that is reported changed.
     pub fn touch(&mut self) {
         self.changed = true;
-    }
-
-    /// The changes whose withdrawals are held.
-    pub fn held(&self) -> BTreeSet<ChangeId> {
-        let held = |notice: &Notice| match notice.verdict {
-            Verdict::Held(change) => Some(change),
-            _ => None,
-        };
-        self.verdicts.values().filter_map(held).collect()
     }
 
     /// What came of a call. False if it was not the reporter's.
@@ -166,18 +154,18 @@ impl Reporter {
     }
 
     fn standing(&mut self, sight: &Sight<'_>) -> Standing {
-        self.verdicts.retain(|slot, _| sight.engine.verdict(slot).is_some());
-        if !sight.engine.is_busy() {
-            let versions = sight.sources.iter().map(|kind| {
-                let range = sight.store.range(&self.mailbox, kind, None);
-                range.and_then(|range| range.missing())
-            });
-            // All that was shown is acted on; the kind that was read least far says how far that is.
-            if let Some(Ok(version)) = versions.min_by_key(|version| version.map_or(0, |version| version.0)) {
-                self.delivered = version.to_string();
-            }
+        let versions = sight.sources.iter().map(|kind| {
+            let range = sight.store.range(&self.mailbox, kind, None);
+            range.and_then(|range| range.missing()).ok()
+        });
+        // The kind that was read least far says how far the mailbox was read.
+        if let Some(Some(read)) = versions.min()
+            && let Some(delivered) = sight.engine.delivered_up_to(&self.mailbox, read)
+        {
+            // What was delivered once stays so, unless the mailbox itself went back.
+            self.delivered = delivered.max(self.delivered.min(read));
         }
-        Standing::of(&self.verdicts, &self.edge, sight)
+        Standing::of(&self.mailbox, &self.edge, sight)
     }
 
     fn write(
@@ -249,7 +237,10 @@ impl Reporter {
             ConfigKind::SyncerConfig => serde_json::to_value(SyncerConfigStatus {
                 last_syncer_heartbeat_time: Some(time.clone()),
                 observed_generation: generation,
-                delivered_resource_version: self.delivered.clone(),
+                delivered_resource_version: match self.delivered {
+                    Version(0) => String::new(),
+                    version => version.to_string(),
+                },
                 counts: Some(standing.counts),
                 not_current: standing.not_current.clone(),
                 not_current_omitted: (standing.omitted > 0).then_some(standing.omitted),

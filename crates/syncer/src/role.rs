@@ -259,11 +259,11 @@ impl SyncerRole {
     }
 
     /// Passes on what somebody confirmed, if that is what is held.
-    fn confirm(&mut self, store: &Store, orders: &mut Vec<Order>) {
+    fn confirm(&mut self, store: &Store, engine: &Engine, orders: &mut Vec<Order>) {
         if !std::mem::replace(&mut self.confirm, false) {
             return;
         }
-        let held = self.reporter.held();
+        let held: BTreeSet<ChangeId> = engine.held().map(|(change, _)| change).collect();
         let Ok(configs) = store.range(&self.identity.mailbox, &ConfigKind::SyncerConfig.kind(), None) else {
             return;
         };
@@ -366,7 +366,7 @@ impl Role for SyncerRole {
         let clear =
             self.basis.is_some() && self.rules.as_ref().is_some_and(|rules| !rules.unclear) && !self.stale;
         orders.extend(self.believed.tell_known(clear));
-        self.confirm(store, &mut orders);
+        self.confirm(store, engine, &mut orders);
         let sight = Sight {
             store,
             engine,

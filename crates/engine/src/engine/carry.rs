@@ -12,7 +12,7 @@ use mailboat_store::store::Store;
 
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
-use super::{ClusterState, Engine, Next, Notice};
+use super::{ClusterState, Engine, Next};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
@@ -437,22 +437,13 @@ impl Engine {
         None
     }
 
-    fn notice(&mut self, id: SlotId, verdict: &Verdict) {
-        let Some(state) = self.slots.get_mut(id) else { return };
-        // Acting is on the way from one verdict to the next: what is refused again after another try is not news.
-        if *verdict == Verdict::Acting || state.verdict.as_ref() == Some(verdict) {
-            return;
-        }
-        state.verdict = Some(verdict.clone());
-        let fault = state.fault.clone();
-        self.notices.push(Notice { slot: state.key.clone(), verdict: verdict.clone(), fault });
-    }
-
     fn forget(&mut self, id: SlotId) {
         let Some(state) = self.slots.get(id) else { return };
         if state.claims.is_empty() && !state.under_way {
             let (scope, key) = (scope_of(state), state.key.clone());
             self.breaker.recall(&scope, &key);
+            self.step_down(id);
+            self.paid(id);
             self.slots.remove(id);
         }
     }

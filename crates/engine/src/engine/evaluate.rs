@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
-use crate::route::{DestinationId, Rank, Route, View};
+use crate::route::{DestinationId, Route, View};
 use crate::slots::{Claim, SlotId};
 use crate::want::Hold;
 use crate::warrant::SourceGone;
@@ -50,6 +50,7 @@ impl Engine {
             Evaluation::Leg(fan, to) => {
                 if let Some((route, source)) = self.route_and_source(store, fan) {
                     self.evaluate_leg(store, fan, to, route.as_ref(), &source);
+                    self.fans.note_undecided(fan);
                 }
             }
         }
@@ -103,6 +104,7 @@ impl Engine {
                         for to in selected.to.iter() {
                             self.evaluate_leg(store, id, *to, route.as_ref(), &source);
                         }
+                        self.fans.note_undecided(id);
                     }
                 }
             }
@@ -113,6 +115,8 @@ impl Engine {
     fn hold_fan(&mut self, id: FanId, hold: Hold) {
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.hold = Some(hold);
+        self.fans.note_undecided(id);
+        let Some(fan) = self.fans.get(id) else { return };
         let slots: Vec<SlotId> = fan.legs.iter().flat_map(|leg| leg.slots.iter().copied()).collect();
         for slot in slots {
             self.plan_later(slot, Urgency::Listed);
@@ -122,15 +126,7 @@ impl Engine {
     /// Drops the legs to destinations that are not among those to keep.
     fn keep_legs(&mut self, id: FanId, keep: &[DestinationId], gone: Option<&SourceGone>) {
         let Some(fan) = self.fans.get_mut(id) else { return };
-        let mut dropped = Vec::new();
-        fan.legs.retain(|leg| {
-            let kept = keep.binary_search(&leg.to).is_ok();
-            if !kept {
-                dropped.push(leg.clone());
-            }
-            kept
-        });
-        for leg in dropped {
+        for leg in fan.keep_legs(keep) {
             self.disclaim(id, &leg, gone);
         }
     }
@@ -143,6 +139,10 @@ impl Engine {
                     state.gone = gone.cloned().map(Box::new);
                 }
             }
+            if let Some(gone) = gone {
+                self.owe(*slot, &gone.source().cluster, gone.version());
+            }
+            self.stand_anew(*slot);
             self.plan_later(*slot, Urgency::Live);
         }
     }
@@ -162,26 +162,29 @@ impl Engine {
         match wants {
             Err(hold) => {
                 let Some(fan) = self.fans.get_mut(id) else { return };
-                let leg = fan.leg_mut(to);
-                leg.hold = Some(Box::new(hold));
-                let slots = leg.slots.clone();
+                let slots = fan.change_leg(to, |leg| {
+                    leg.hold = Some(Box::new(hold));
+                    leg.slots.clone()
+                });
                 for slot in slots {
                     self.plan_later(slot, Urgency::Live);
                 }
             }
             Ok(wants) => {
                 let keys: Vec<Key> = wants.into_iter().map(|want| want.slot).collect();
-                self.claim_leg(id, to, &keys, &Arc::new(route.rank()), route);
+                self.claim_leg(id, to, &keys, route, source);
             }
         }
     }
 
-    fn claim_leg(&mut self, id: FanId, to: DestinationId, keys: &[Key], rank: &Arc<Rank>, route: &dyn Route) {
+    fn claim_leg(&mut self, id: FanId, to: DestinationId, keys: &[Key], route: &dyn Route, source: &Object) {
+        let rank = Arc::new(route.rank());
         let slots: SmallVec<[SlotId; 2]> = keys.iter().map(|key| self.slots.at(key)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
-        let leg = fan.leg_mut(to);
-        leg.hold = None;
-        let before = std::mem::replace(&mut leg.slots, slots.clone());
+        let before = fan.change_leg(to, |leg| {
+            leg.hold = None;
+            std::mem::replace(&mut leg.slots, slots.clone())
+        });
         let dropped = Leg {
             to,
             slots: before.iter().copied().filter(|slot| !slots.contains(slot)).collect(),
@@ -192,12 +195,14 @@ impl Engine {
             if let Some(state) = self.slots.get_mut(slot) {
                 // The claim's rank may have changed with the configuration's age.
                 state.disclaim(id, to);
-                state.claim(Claim { rank: Arc::clone(rank), fan: id, to });
+                state.claim(Claim { rank: Arc::clone(&rank), fan: id, to });
                 state.scope = Some(route.scope().clone());
                 state.gone = None;
                 let key = state.key.clone();
                 self.breaker.recall(route.scope(), &key);
             }
+            self.owe(slot, &source.key.cluster, source.version);
+            self.stand_anew(slot);
             self.unsettled.remove(&slot);
             self.plan_later(slot, Urgency::Live);
         }

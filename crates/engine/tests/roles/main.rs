@@ -8,6 +8,7 @@ mod ownership;
 mod prelude;
 mod roles;
 mod server;
+mod standing;
 mod telling;
 mod withdrawal;
 mod world;

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use mailboat_api::edge::{DeliveryCounts, NotCurrentObject, NotCurrentState, ObjectReference};
-use mailboat_engine::engine::Notice;
+use mailboat_engine::engine::NotCurrent;
 use mailboat_engine::plan::{ChangeId, Refusal, Verdict, Wait};
+use mailboat_engine::route::RouteId;
+use mailboat_engine::standing::Part;
 use mailboat_object::catalog::Found;
-use mailboat_object::key::{ClusterId, Key};
-use mailboat_store::seen::{Doubt, Seen};
+use mailboat_object::key::{ClusterId, Name};
+use mailboat_store::seen::Doubt;
 
 use super::Sight;
+use crate::downsync::DOWNSYNC;
+use crate::upsync::UPSYNC;
 
 /// Objects that are listed at most.
 const LISTED: usize = 200;
@@ -27,60 +31,54 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn of(verdicts: &BTreeMap<Key, Notice>, edge: &ClusterId, sight: &Sight<'_>) -> Self {
-        let mut standing = Self::default();
-        let (mut delivered, mut waiting, mut refused) = (0, 0, 0);
+    pub(super) fn of(mailbox: &ClusterId, edge: &ClusterId, sight: &Sight<'_>) -> Self {
+        let (engine, store) = (sight.engine, sight.store);
+        let (down, up) = (RouteId(Name::new(DOWNSYNC)), RouteId(Name::new(UPSYNC)));
+        let (at_edge, in_mailbox) = (Part::Cluster(edge.clone()), Part::Cluster(mailbox.clone()));
+        let counts = engine.counts(&at_edge);
+        let undecided = engine.undecided_count(&down);
         // What goes to the edge first: it is what the numbers are about.
-        let (down, up): (Vec<_>, Vec<_>) = verdicts.values().partition(|notice| notice.slot.cluster == *edge);
-        for notice in down.iter().chain(&up) {
-            if notice.slot.cluster == *edge {
-                match &notice.verdict {
-                    Verdict::Settled => delivered += 1,
-                    Verdict::Refused(_) => refused += 1,
-                    Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_) => waiting += 1,
-                }
-            }
-            if let Verdict::Held(change) = notice.verdict {
-                *standing.held.entry(change).or_default() += 1;
-            }
-            if notice.verdict != Verdict::Settled {
-                if standing.not_current.len() < LISTED {
-                    standing.not_current.push(not_current(notice, sight));
-                } else {
-                    standing.omitted += 1;
-                }
-            }
+        let mut listed = engine.not_current(store, &at_edge, LISTED);
+        let room = |listed: &Vec<NotCurrent>| LISTED.saturating_sub(listed.len());
+        listed.extend(engine.undecided(store, &down, room(&listed)));
+        listed.extend(engine.not_current(store, &in_mailbox, room(&listed)));
+        listed.extend(engine.undecided(store, &up, room(&listed)));
+        let all = counts.not_current()
+            + undecided
+            + engine.counts(&in_mailbox).not_current()
+            + engine.undecided_count(&up);
+        Self {
+            counts: DeliveryCounts {
+                delivered: i64::try_from(counts.delivered).ok(),
+                waiting: i64::try_from(counts.waiting + counts.held + undecided).ok(),
+                refused: i64::try_from(counts.refused).ok(),
+            },
+            omitted: i64::try_from(all.saturating_sub(listed.len())).unwrap_or(i64::MAX),
+            not_current: listed.iter().filter_map(|told| not_current(told, sight)).collect(),
+            held: engine.held().collect(),
         }
-        standing.counts =
-            DeliveryCounts { delivered: Some(delivered), waiting: Some(waiting), refused: Some(refused) };
-        standing
     }
 }
 
-fn not_current(notice: &Notice, sight: &Sight<'_>) -> NotCurrentObject {
-    let slot = &notice.slot;
-    let told = sight.engine.explain(0, sight.store, slot);
-    let source = told.and_then(|told| told.claims.into_iter().next()).map(|claim| claim.source);
-    let object = source.as_ref().unwrap_or(slot);
-    let generation = match sight.store.get(object) {
-        Seen::Present(source) => i64::try_from(source.generation).ok().filter(|generation| *generation > 0),
-        Seen::Absent(_) | Seen::Unknown(_) => None,
-    };
-    let (state, reason) = cause(&notice.verdict);
-    let unserved = matches!(notice.verdict, Verdict::Waiting(Wait::Target(Doubt::NotFollowed)))
-        && sight.edge_serves.is_some_and(|edge| edge.find(&slot.kind) == Found::NotServed);
+fn not_current(told: &NotCurrent, sight: &Sight<'_>) -> Option<NotCurrentObject> {
+    let object = told.source.as_ref().or(told.slot.as_ref())?;
+    let generation = told.generation.and_then(|generation| i64::try_from(generation).ok());
+    let (state, reason) = cause(&told.verdict);
+    let kind = &told.slot.as_ref().unwrap_or(object).kind;
+    let unserved = matches!(told.verdict, Verdict::Waiting(Wait::Target(Doubt::NotFollowed)))
+        && sight.edge_serves.is_some_and(|edge| edge.find(kind) == Found::NotServed);
     let (reason, mut message) = if unserved {
-        ("KindNotServed", format!("the edge does not serve {}", slot.kind))
+        ("KindNotServed", format!("the edge does not serve {kind}"))
     } else {
-        (reason, notice.verdict.to_string())
+        (reason, told.verdict.to_string())
     };
-    if let Some(fault) = &notice.fault {
+    if let Some(fault) = &told.fault {
         message = format!("{message}: {fault}");
     }
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARACTERS) {
         message.truncate(end);
     }
-    NotCurrentObject {
+    Some(NotCurrentObject {
         object: ObjectReference {
             group: object.kind.group().to_owned(),
             resource: object.kind.resource().to_owned(),
@@ -92,7 +90,7 @@ fn not_current(notice: &Notice, sight: &Sight<'_>) -> NotCurrentObject {
         state: Some(state),
         reason: reason.to_owned(),
         message,
-    }
+    })
 }
 
 fn cause(verdict: &Verdict) -> (NotCurrentState, &'static str) {

@@ -1,0 +1,161 @@
+//! What the engine tells a role of all slots at once, at a price that does not depend on how many there are.
+
+use mailboat_object::key::{ClusterId, Key, Version};
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+
+use super::settle::scope_of;
+use super::{Engine, Notice};
+use crate::fans::FanId;
+use crate::plan::{ChangeId, Verdict, Wait};
+use crate::route::RouteId;
+use crate::slots::SlotId;
+use crate::standing::{Counts, Part, Stance};
+
+/// Something that is not as it is wanted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NotCurrent {
+    /// The slot; none if it cannot even be said where its source goes.
+    pub slot: Option<Key>,
+    /// The source that is wanted there.
+    pub source: Option<Key>,
+    /// The generation of the source that should be there, if its kind counts generations.
+    pub generation: Option<u64>,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// The last fault, in the server's words.
+    pub fault: Option<Box<str>>,
+}
+
+impl Engine {
+    /// How many slots of a cluster or of a scope stand how.
+    pub fn counts(&self, part: &Part) -> Counts {
+        self.standings.counts(part)
+    }
+
+    /// What is not as wanted in a cluster or in a scope: at most so many, in the order of their keys.
+    pub fn not_current(&self, store: &Store, part: &Part, limit: usize) -> Vec<NotCurrent> {
+        let slots = self.standings.not_current(part).take(limit);
+        let mut listed: Vec<_> = slots.filter_map(|slot| self.why_not_current(store, slot)).collect();
+        listed.sort_by(|one, other| one.slot.cmp(&other.slot));
+        listed
+    }
+
+    /// How many sources of a route it cannot say anything about yet, so that there is no slot to ask about.
+    pub fn undecided_count(&self, route: &RouteId) -> usize {
+        self.route_ids.get(route).map_or(0, |index| self.fans.undecided(*index).len())
+    }
+
+    /// These sources, at most so many, and why.
+    pub fn undecided(&self, store: &Store, route: &RouteId, limit: usize) -> Vec<NotCurrent> {
+        let Some(index) = self.route_ids.get(route) else { return Vec::new() };
+        let fans = self.fans.undecided(*index).take(limit);
+        let mut listed: Vec<_> = fans.filter_map(|fan| self.why_undecided(store, fan)).collect();
+        listed.sort_by(|one, other| one.source.cmp(&other.source));
+        listed
+    }
+
+    /// The changes whose withdrawals are held, and how much each would withdraw.
+    pub fn held(&self) -> impl Iterator<Item = (ChangeId, usize)> {
+        self.standings.held()
+    }
+
+    /// Up to which version everything that a cluster showed is delivered, apart from what is told to be not current,
+    /// if it was read up to the version given. `None` while that is being evaluated.
+    pub fn delivered_up_to(&self, source: &ClusterId, read: Version) -> Option<Version> {
+        if !self.evaluations.is_empty() {
+            return None;
+        }
+        let owed = self.standings.first_owed(source);
+        Some(owed.map_or(read, |version| read.min(Version(version.0.saturating_sub(1)))))
+    }
+
+    /// Gives a slot a verdict and tells it, if it is another.
+    pub(super) fn notice(&mut self, id: SlotId, verdict: &Verdict) {
+        if *verdict == Verdict::Acting {
+            // On the way from one verdict to the next: what is refused again after another try is not news.
+            return;
+        }
+        self.paid(id);
+        let Some(state) = self.slots.get_mut(id) else { return };
+        if state.verdict.as_ref() == Some(verdict) {
+            return;
+        }
+        let notice = Notice { slot: state.key.clone(), verdict: verdict.clone(), fault: state.fault.clone() };
+        state.verdict = Some(verdict.clone());
+        self.notices.push(notice);
+        self.stand_anew(id);
+    }
+
+    /// Counts a slot by its claims, its scope and its verdict as they are now.
+    pub(super) fn stand_anew(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get(id) else { return };
+        let stance = Stance::of(state.verdict.as_ref(), !state.claims.is_empty());
+        let stands = stance.map(|stance| (scope_of(state), stance));
+        if state.stands == stands {
+            return;
+        }
+        self.step_down(id);
+        let Some(state) = self.slots.get_mut(id) else { return };
+        if let Some((scope, stance)) = &stands {
+            self.standings.enter(id, &state.key.cluster, scope, *stance);
+        }
+        state.stands = stands;
+    }
+
+    /// Counts a slot no more.
+    pub(super) fn step_down(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        if let Some((scope, stance)) = state.stands.take() {
+            self.standings.leave(id, &state.key.cluster, &scope, stance);
+        }
+    }
+
+    /// Something is to be done in a slot about this version of its source.
+    pub(super) fn owe(&mut self, id: SlotId, source: &ClusterId, version: Version) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        if state.owed.is_none() {
+            state.owed = Some(Box::new((source.clone(), version)));
+            self.standings.owe(source, version);
+        }
+    }
+
+    pub(super) fn paid(&mut self, id: SlotId) {
+        if let Some((source, version)) = self.slots.get_mut(id).and_then(|state| state.owed.take()).as_deref()
+        {
+            self.standings.pay(source, *version);
+        }
+    }
+
+    fn why_not_current(&self, store: &Store, id: SlotId) -> Option<NotCurrent> {
+        let state = self.slots.get(id)?;
+        let fan = state.claims.first().and_then(|claim| self.fans.get(claim.fan));
+        let source = fan.map(|fan| fan.source.clone());
+        Some(NotCurrent {
+            slot: Some(state.key.clone()),
+            generation: source.as_ref().and_then(|source| generation(store, source)),
+            source,
+            verdict: state.verdict.clone().unwrap_or(Verdict::Acting),
+            fault: state.fault.clone(),
+        })
+    }
+
+    fn why_undecided(&self, store: &Store, id: FanId) -> Option<NotCurrent> {
+        let fan = self.fans.get(id)?;
+        let hold = fan.undecided()?.clone();
+        Some(NotCurrent {
+            slot: None,
+            source: Some(fan.source.clone()),
+            generation: generation(store, &fan.source),
+            verdict: Verdict::Waiting(Wait::Undecided(hold)),
+            fault: None,
+        })
+    }
+}
+
+fn generation(store: &Store, source: &Key) -> Option<u64> {
+    match store.get(source) {
+        Seen::Present(source) => Some(source.generation).filter(|generation| *generation > 0),
+        Seen::Absent(_) | Seen::Unknown(_) => None,
+    }
+}
