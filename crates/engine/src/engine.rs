@@ -112,6 +112,8 @@ pub struct Engine {
     pub(crate) evaluations: Queue<evaluate::Evaluation, RouteIndex>,
     pub(crate) plans: Queue<SlotId, RouteIndex>,
     pub(crate) unsettled: BTreeSet<SlotId>,
+    /// What nobody claims and cannot be settled, by the source of which too little is known.
+    pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
     pub(crate) breaker: Breaker,
     pub(crate) configuration: Option<WholeConfiguration>,
     pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
@@ -164,6 +166,7 @@ impl Engine {
             evaluations: Queue::default(),
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             breaker,
             configuration: None,
             flights: BTreeMap::new(),
@@ -276,6 +279,7 @@ impl Engine {
             }
         }
         self.observe_target(change, urgency);
+        self.settle_waiting(&change.key);
     }
 
     fn observe_target(&mut self, change: &Change, urgency: Urgency) {
@@ -325,6 +329,7 @@ impl Engine {
         for slot in self.slots.matching(|slot| concerns(&slot.key)) {
             self.plan_later(slot, Urgency::Listed);
         }
+        self.settle_all_waiting(concerns);
     }
 
     /// Verdicts that changed since this was last asked.

@@ -34,11 +34,13 @@ pub struct Options {
     pub steps: usize,
     /// What is broken on purpose.
     pub mutations: Mutations,
+    /// Whether all that happens is written down.
+    pub log: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps: 40, mutations: Mutations::default() }
+        Self { steps: 40, mutations: Mutations::default(), log: false }
     }
 }
 
@@ -111,6 +113,17 @@ pub struct Failure {
     pub message: String,
     /// The script, shrunk as far as a bounded number of tries allowed.
     pub script: Vec<Line>,
+    /// All that happened in it, if that was asked for.
+    pub log: Vec<String>,
+}
+
+impl Failure {
+    /// What sort of failure it is: its sentence without what differs from one object to the next.
+    fn sort(&self) -> &'static str {
+        let sorts =
+            ["deleted wrongly", "is foreign", "is missing", "still there", "instead of", "writes in", "rest"];
+        sorts.into_iter().find(|sort| self.message.contains(sort)).unwrap_or("another")
+    }
 }
 
 /// Shrinking plays at most so many scripts.
@@ -118,10 +131,15 @@ const SHRINK_TRIES: usize = 150;
 
 /// Plays the script of a seed.
 pub fn run(seed: u64, options: &Options) -> Result<Report, Failure> {
+    let quiet = Options { log: false, ..*options };
     let script = Script::draw(seed, options.steps);
-    match world::play(seed, &script, options) {
+    match world::play(seed, &script, &quiet) {
         Ok(report) => Ok(report),
-        Err(failure) => Err(shrink(seed, script, failure, options)),
+        Err(failure) => {
+            let failure = shrink(seed, script.clone(), failure, &quiet);
+            let script = Script { lines: failure.script.clone(), ..script };
+            Err(world::play(seed, &script, options).err().unwrap_or(failure))
+        }
     }
 }
 
@@ -137,11 +155,12 @@ fn shrink(seed: u64, mut script: Script, mut failure: Failure, options: &Options
             shorter.lines.drain(from..end);
             tries += 1;
             match world::play(seed, &shorter, options) {
-                Err(smaller) => {
+                // Another failure may be shorter, and is not the one that was found.
+                Err(smaller) if smaller.sort() == failure.sort() => {
                     script = shorter;
                     failure = smaller;
                 }
-                Ok(_) => from += size,
+                Err(_) | Ok(_) => from += size,
             }
         }
         size /= 2;

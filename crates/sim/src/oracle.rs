@@ -13,13 +13,16 @@ use crate::script::Workspace;
 use crate::servers::{
     Done, Servers, cluster_of, is_marked, origin_of, standing, version_of_origin, workspace_of,
 };
-use crate::truth::Ending;
+use crate::truth::{Ending, Read};
+
+/// So long a call may be under way.
+const UNDER_WAY_SECONDS: u64 = 60;
 
 /// What is noted along the way.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    /// For each source, whether the last fresh look met one that a user had deleted, and nothing else was amiss.
-    looks: BTreeMap<Key, bool>,
+    /// For each source, which of its lives a fresh look found ended by its user, with nothing else amiss, and when.
+    looks: BTreeMap<Key, (u32, u64)>,
     /// Foreign objects that a first delivery met and that were not let go yet.
     met: BTreeSet<Key>,
     /// Those of them of which the process did not learn that it met them.
@@ -36,7 +39,18 @@ impl Oracle {
         let fine = found
             .is_ok_and(|look| look.object_missing && look.workspace_lives && look.kind_served_as_before)
             && servers.truth.ending(workspace, &source.name) == Some(Ending::ByUser);
-        self.looks.insert(source.clone(), fine);
+        if fine {
+            let life = servers.truth.life(workspace, &source.name);
+            self.looks.insert(source.clone(), (life, servers.seconds));
+        }
+    }
+
+    /// Whether a fresh look found the source of a copy deleted by its user: the last of that name, or one before it a
+    /// moment ago, so that the call may have been under way when it came back.
+    fn looked_fine(&self, servers: &Servers, source: &Key) -> bool {
+        let now = servers.truth.life(workspace_of(&source.cluster), &source.name);
+        let look = self.looks.get(source);
+        look.is_some_and(|(life, at)| *life == now || servers.seconds - at < UNDER_WAY_SECONDS)
     }
 
     /// A call changed a server. Was it right?
@@ -45,7 +59,7 @@ impl Oracle {
         servers: &Servers,
         call: &Call,
         done: &Done,
-        built_on: usize,
+        built_on: Read,
         report: &mut Report,
     ) -> Result<(), String> {
         self.last_call = format!("{:?} of {}", call.verb, call.key);
@@ -93,7 +107,7 @@ impl Oracle {
         servers: &Servers,
         call: &Call,
         before: &Stored,
-        built_on: usize,
+        built_on: Read,
         report: &mut Report,
     ) -> Result<(), String> {
         if !is_marked(before) {
@@ -103,15 +117,11 @@ impl Oracle {
             return Err(format!("{} was deleted with a mark that nobody can read", call.key));
         };
         let source = key(cluster_of(workspace), boats(), &name);
-        if self.looks.get(&source) == Some(&true) {
+        if self.looked_fine(servers, &source) {
             return Ok(());
         }
         let edge = u8::try_from(Servers::of(&call.key.cluster) - 1).unwrap_or(u8::MAX);
-        // Whoever has read nothing knows of no configuration that does not select it.
-        if workspace == Workspace::Workload
-            && built_on > 0
-            && servers.truth.deselected_since(built_on, workspace, &name, edge)
-        {
+        if servers.truth.deselected(built_on, workspace, &name, edge) {
             return Ok(());
         }
         if self.is_unknowable(servers, workspace, &name, before) {
@@ -121,8 +131,10 @@ impl Oracle {
         let truth = servers.truth.sources.get(&(workspace, name));
         let look = self.looks.get(&source);
         Err(format!(
-            "{} was deleted wrongly: it is selected, and its source {source} is {truth:?}; the last look: {look:?}",
-            call.key
+            "{} was deleted wrongly: it is selected, and its source {source} is {truth:?}; the last fine look: {look:?}; \
+             built on {built_on:?} of {}",
+            call.key,
+            servers.truth.number()
         ))
     }
 

@@ -22,6 +22,7 @@ use crate::Mutations;
 use crate::roles::{
     MANAGER, OWNER, boats, edge, edge_syncer, mailbox, marks, placements, translator, workload,
 };
+use crate::truth::Read;
 
 /// A look at the configuration that failed is tried again after so many milliseconds.
 const LOOK_AGAIN_AFTER: u64 = 10_000;
@@ -31,8 +32,8 @@ const LOOK_AGAIN_AFTER: u64 = 10_000;
 pub(crate) enum Request {
     /// A page, a probe or a watch for a follower.
     Fetch(usize, Turn, Fetch),
-    /// A call of the engine, and the oldest state of the center that it is built on.
-    Call(Ticket, Call, usize),
+    /// A call of the engine, and how much of the center had been read when it was decided.
+    Call(Ticket, Call, Read),
     /// A fresh look at a source.
     Look(Ticket, Key),
     /// A fresh look at the configuration's side, at this revision of it.
@@ -251,10 +252,15 @@ impl Process {
         }
     }
 
-    /// The oldest state of the workload workspace that a decision made now may be built on.
-    fn built_on(&self) -> usize {
-        let there = self.followers.iter().filter(|one| one.cluster == workload());
-        there.map(|one| one.read).min().unwrap_or(0)
+    /// What a decision made now may be built on.
+    fn built_on(&self) -> Read {
+        let read = |kind: &KindId| {
+            let there = self.followers.iter().filter(|one| one.cluster == workload() && one.kind == *kind);
+            there.map(|one| one.read).min().unwrap_or(0)
+        };
+        let sources = self.store.range(&workload(), &boats(), None);
+        let up_to_date = sources.is_ok_and(|sources| sources.missing().is_ok());
+        Read { configuration: read(&placements()), sources: up_to_date.then(|| read(&boats())) }
     }
 
     fn tell(&mut self, now: u64, news: Vec<News>) {

@@ -30,6 +30,8 @@ pub(crate) struct Source {
     pub(crate) label: String,
     /// How it ended, if it did.
     pub(crate) ended: Option<Ending>,
+    /// How many objects of this name there were before it.
+    pub(crate) life: u32,
 }
 
 /// A placement as users left it: label and edges.
@@ -88,7 +90,9 @@ impl Truth {
     }
 
     pub(crate) fn source_put(&mut self, workspace: Workspace, name: &str, label: &str) {
-        let source = Source { label: label.to_owned(), ended: None };
+        let before = self.sources.get(&(workspace, name.to_owned()));
+        let life = before.map_or(0, |before| before.life + u32::from(before.ended.is_some()));
+        let source = Source { label: label.to_owned(), ended: None, life };
         self.sources.insert((workspace, name.to_owned()), source);
         self.note();
     }
@@ -136,16 +140,40 @@ impl Truth {
         self.sources.get(&(workspace, name.to_owned())).map_or(Some(Ending::ByUser), |source| source.ended)
     }
 
+    /// How many objects of this name there were before the last.
+    pub(crate) fn life(&self, workspace: Workspace, name: &str) -> u32 {
+        self.sources.get(&(workspace, name.to_owned())).map_or(0, |source| source.life)
+    }
+
     /// Whether a source is selected to an edge now.
     pub(crate) fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
         let state = State { placements: self.placements.clone(), sources: self.sources.clone() };
         state.selects(workspace, name, edge)
     }
 
-    /// Whether some state since the `since`th did not select a source to an edge.
-    pub(crate) fn deselected_since(&self, since: usize, workspace: Workspace, name: &str, edge: u8) -> bool {
-        let from = since.saturating_sub(1).min(self.history.len().saturating_sub(1));
-        self.history.iter().skip(from).any(|state| !state.selects(workspace, name, edge))
+    /// Whether whoever has read so much may rightly think that nothing selects a source to an edge.
+    pub(crate) fn deselected(&self, read: Read, workspace: Workspace, name: &str, edge: u8) -> bool {
+        if workspace == Workspace::Mailbox || read.configuration == 0 {
+            return false;
+        }
+        let since = |number: usize| {
+            let from = number.saturating_sub(1).min(self.history.len().saturating_sub(1));
+            self.history.iter().skip(from)
+        };
+        // At one moment nothing selected it: this is right, whatever was read of its source.
+        let source = (workspace, name.to_owned());
+        let mut configurations = since(read.configuration);
+        if configurations.clone().any(|state| !state.selects(workspace, name, edge) || !state.goes_to(edge)) {
+            return true;
+        }
+        // Configuration and sources come by links of their own, and one may be a little behind the other.
+        let Some(sources) = read.sources else { return false };
+        configurations.any(|configuration| {
+            since(sources).any(|state| match state.sources.get(&source) {
+                Some(source) => !configuration.places(&source.label, edge),
+                None => true,
+            })
+        })
     }
 
     fn note(&mut self) {
@@ -154,15 +182,33 @@ impl Truth {
     }
 }
 
+/// How far somebody has read the workload workspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// The oldest state that its knowledge of the configuration may be of; 0 if it has none.
+    pub(crate) configuration: usize,
+    /// The same of the sources; none if it knows that it knows too little of them.
+    pub(crate) sources: Option<usize>,
+}
+
 impl State {
+    fn goes_to(&self, edge: u8) -> bool {
+        self.placements.values().any(|(_, edges)| edges.contains(&edge))
+    }
+
+    fn places(&self, label: &str, edge: u8) -> bool {
+        self.placements.values().any(|(selected, edges)| *selected == label && edges.contains(&edge))
+    }
+
     /// Whether a source is selected, by its label: that of its last life, if it is gone, since its going alone
     /// changes no configuration.
     fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
         match workspace {
             Workspace::Mailbox => edge == 0,
             Workspace::Workload => {
-                let Some(source) = self.sources.get(&(workspace, name.to_owned())) else { return false };
-                self.placements.values().any(|(label, edges)| *label == source.label && edges.contains(&edge))
+                let source = self.sources.get(&(workspace, name.to_owned()));
+                let Some(source) = source else { return false };
+                self.places(&source.label, edge)
             }
         }
     }

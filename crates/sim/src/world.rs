@@ -88,19 +88,24 @@ pub(crate) struct World<'o> {
     values: u64,
     pub(crate) oracle: Oracle,
     pub(crate) report: Report,
+    log: Vec<String>,
 }
 
 /// Plays a script to its end, and sees that all is well then.
 pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Report, Failure> {
     let mut played = 0;
     let mut world = World::new(seed, script.edges, options);
-    let failure =
-        |step: usize, message: String| Failure { seed, step, message, script: script.lines.clone() };
+    let failure = |step: usize, message: String, world: &mut World<'_>| {
+        let log = std::mem::take(&mut world.log);
+        Failure { seed, step, message, script: script.lines.clone(), log }
+    };
     for (index, (at, _)) in script.lines.iter().enumerate() {
         world.schedule_at(*at, Event::Step(index));
     }
     let end = script.lines.last().map_or(0, |(at, _)| *at) + 1;
-    world.run_until(end, script, &mut played).map_err(|message| failure(played, message))?;
+    if let Err(message) = world.run_until(end, script, &mut played) {
+        return Err(failure(played, message, &mut world));
+    }
     world.calm();
     let calm = |world: &mut World<'_>, played: &mut usize| -> Result<(), String> {
         world.run_until(world.now + LONG, script, played)?;
@@ -116,8 +121,10 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
         }
         world.converged()
     };
-    calm(&mut world, &mut played).map_err(|message| failure(played, message))?;
-    Ok(world.report)
+    match calm(&mut world, &mut played) {
+        Ok(()) => Ok(world.report),
+        Err(message) => Err(failure(played, message, &mut world)),
+    }
 }
 
 impl<'o> World<'o> {
@@ -143,6 +150,7 @@ impl<'o> World<'o> {
             values: 0,
             oracle: Oracle::default(),
             report: Report::default(),
+            log: Vec::new(),
         };
         world.schedule_at(5, Event::Start);
         world
@@ -180,7 +188,7 @@ impl<'o> World<'o> {
             if let Event::Step(index) = event {
                 *played = index + 1;
                 if let Some((_, step)) = script.lines.get(index) {
-                    self.trace(&format!("{at} {step}"));
+                    self.trace(&step.to_string());
                     self.step(step);
                 }
             } else {
@@ -193,11 +201,19 @@ impl<'o> World<'o> {
 
     /// FNV-1a over all that happens: two runs of one seed must agree in every word.
     fn trace(&mut self, text: &str) {
+        self.log(|| text.to_owned());
         let mut digest = self.report.digest ^ 0xcbf2_9ce4_8422_2325;
         for byte in text.bytes() {
             digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         self.report.digest = digest;
+    }
+
+    /// Writes down what happens, if that was asked for.
+    fn log(&mut self, text: impl FnOnce() -> String) {
+        if self.options.log {
+            self.log.push(format!("{:>8} ms  {}", self.now, text()));
+        }
     }
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
@@ -334,7 +350,7 @@ impl<'o> World<'o> {
                 let done = self.servers.call(&call, preconditions);
                 if done.changed {
                     self.report.writes += 1;
-                    self.trace(&format!("{} {call:?}", self.now));
+                    self.trace(&format!("{:?} of {}", call.verb, call.key));
                     self.oracle.carried_out(&self.servers, &call, &done, built_on, &mut self.report)?;
                     if reply_is_lost || !lives {
                         self.report.cut_short += self.oracle.reply_lost(&call.key);
@@ -488,8 +504,12 @@ impl<'o> World<'o> {
         let kind = crate::servers::definition_of(&stream.kind);
         let shows = self.servers.truth.number();
         let Some(process) = &mut self.process else { return };
+        let mut lines = Vec::new();
         for event in events {
             let line = event.to_json(&kind);
+            if self.options.log {
+                lines.push(line.clone());
+            }
             process.feed(clock, follower, turn, Input::Line(line.as_bytes()), None);
         }
         if let Some(one) = process.followers.get_mut(follower)
@@ -498,6 +518,9 @@ impl<'o> World<'o> {
             one.read = shows;
         } else {
             self.streams.remove(&id);
+        }
+        for line in lines {
+            self.log(|| format!("follower {follower} reads {line}"));
         }
         self.drive();
     }
@@ -531,6 +554,18 @@ impl<'o> World<'o> {
     }
 
     fn back(&mut self, answer: Answer) {
+        self.log(|| match &answer {
+            Answer::Page(follower, _, body, shows) => {
+                format!("follower {follower} gets a page of {} bytes that shows state {shows}", body.len())
+            }
+            Answer::Opened(follower, _) => format!("follower {follower} watches"),
+            Answer::Failed(follower, _, fault) => format!("follower {follower}: {}", fault.text),
+            Answer::Ended(follower, _) => format!("follower {follower}: its watch ended"),
+            Answer::Reply(ticket, Ok(_)) => format!("call {} is answered", ticket.0),
+            Answer::Reply(ticket, Err(fault)) => format!("call {} fails: {}", ticket.0, fault.text),
+            Answer::Looked(ticket, found) => format!("look {} finds {found:?}", ticket.0),
+            Answer::Configuration(revision, found) => format!("configuration {revision}: {found:?}"),
+        });
         let clock = self.now + self.ahead;
         let Some(process) = &mut self.process else { return };
         match answer {

@@ -114,6 +114,20 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    /// Whether what was shown before may have changed since, unseen: nobody reads along.
+    pub fn is_behind(self) -> bool {
+        matches!(
+            self,
+            Self::NotListed
+                | Self::Relisting
+                | Self::Lost
+                | Self::Unauthorized
+                | Self::Refused
+                | Self::NoEndpoint
+                | Self::Unreadable
+        )
+    }
+
     /// Whether even what was shown before is no longer known to be there.
     pub fn is_total(self) -> bool {
         match self {

@@ -46,7 +46,13 @@ impl Engine {
 
     pub(crate) fn evaluate(&mut self, store: &Store, evaluation: Evaluation) {
         match evaluation {
-            Evaluation::Fan(fan) => self.evaluate_fan(store, fan),
+            Evaluation::Fan(fan) => {
+                let source = self.fans.get(fan).map(|fan| fan.source.clone());
+                self.evaluate_fan(store, fan);
+                if let Some(source) = source {
+                    self.settle_waiting(&source);
+                }
+            }
             Evaluation::Leg(fan, to) => {
                 if let Some((route, source)) = self.route_and_source(store, fan) {
                     self.evaluate_leg(store, fan, to, route.as_ref(), &source);

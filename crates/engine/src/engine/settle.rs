@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use mailboat_object::key::{ClusterId, Name};
+use mailboat_object::key::{ClusterId, Key, Name};
 use mailboat_object::object::Object;
-use mailboat_store::seen::Seen;
+use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
 use super::Engine;
@@ -22,6 +22,7 @@ impl Engine {
     pub(crate) fn settle(&mut self, store: &Store) {
         let unsettled = std::mem::take(&mut self.unsettled);
         let mut scopes = BTreeSet::new();
+        let mut waiting = Vec::new();
         for id in &unsettled {
             let Some(state) = self.slots.get(*id) else { continue };
             if !state.claims.is_empty() {
@@ -33,18 +34,38 @@ impl Engine {
             if let Seen::Present(target) = store.get(&state.key)
                 && let Some(mark) = self.our_mark_on(target)
             {
-                match self.evidence(store, state, &mark) {
-                    Ok(evidence) => self.breaker.propose(&scope, &state.key, &evidence),
-                    Err(_) => self.breaker.recall(&scope, &state.key),
+                if let Ok(evidence) = self.evidence(store, state, &mark) {
+                    self.breaker.propose(&scope, &state.key, &evidence);
+                } else {
+                    self.breaker.recall(&scope, &state.key);
+                    waiting.push((source_of(state, &mark).clone(), *id));
                 }
             }
             scopes.insert(scope);
+        }
+        for (source, id) in waiting {
+            self.waiting.entry(source).or_default().insert(id);
         }
         for scope in scopes {
             self.breaker.evaluated(&scope);
         }
         for id in unsettled {
             self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+        }
+    }
+
+    /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there.
+    pub(crate) fn settle_waiting(&mut self, source: &Key) {
+        for slot in self.waiting.remove(source).into_iter().flatten() {
+            self.plan_later(slot, Urgency::Listed);
+        }
+    }
+
+    /// The same for every source of some that fits.
+    pub(crate) fn settle_all_waiting(&mut self, fits: impl Fn(&Key) -> bool) {
+        let sources: Vec<Key> = self.waiting.keys().filter(|source| fits(source)).cloned().collect();
+        for source in sources {
+            self.settle_waiting(&source);
         }
     }
 
@@ -75,7 +96,7 @@ impl Engine {
         if let Err(doubt) = store.range(&state.key.cluster, &state.key.kind, None) {
             return Err(hold(&format!("what is known of its place: {doubt}")));
         }
-        let source = state.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source());
+        let source = source_of(state, mark);
         if self.is_source(source) {
             match store.get(source) {
                 Seen::Absent(absence) => {
@@ -90,6 +111,11 @@ impl Engine {
                     return Err(hold("its source shows an older version than was delivered"));
                 }
                 Seen::Present(_) => {
+                    // As it was last shown it is not selected. It may have been changed since so that it is, by whoever
+                    // then changed the configuration, which is read by another link.
+                    if let Some(doubt) = behind(store, source) {
+                        return Err(hold(&format!("what is known of its source: {doubt}")));
+                    }
                     for route in self.routes_of(source) {
                         let fan = self.fans.find(route, source).and_then(|fan| self.fans.get(fan));
                         let fan = fan.ok_or_else(|| hold("its source was not evaluated yet"))?;
@@ -107,6 +133,17 @@ impl Engine {
             None => Err(hold("the configuration is not known as a whole yet")),
         }
     }
+}
+
+/// The source that an unclaimed slot had.
+fn source_of<'a>(state: &'a SlotState, mark: &'a Mark) -> &'a Key {
+    state.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source())
+}
+
+/// Why a source may have changed since it was last shown, if it may.
+fn behind(store: &Store, source: &Key) -> Option<Doubt> {
+    let range = store.range(&source.cluster, &source.kind, None);
+    range.and_then(|range| range.missing()).err().filter(|doubt| doubt.is_behind())
 }
 
 /// What the breaker counts a slot with: the scope that last claimed it, or its cluster.

@@ -229,3 +229,26 @@ fn what_was_deselected_while_down_is_a_share_of_all_that_is_ours_there() {
     assert!(world.object(&gone).is_none(), "15 of 40 were held: {:?}", world.engine.verdict(&gone));
     assert!(world.object(&key("florin", "configmaps", "till", "pos-20")).is_some());
 }
+
+#[test]
+fn nothing_is_deselected_while_the_link_to_its_source_is_lost() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // Its user may have changed the source as well, so that something else in the new configuration selects it.
+    world.lose("workload", "configmaps");
+    let mut moved = translator("p1", &[GUILDER]);
+    moved.version = 2;
+    configure(&mut world, moved);
+    known(&mut world);
+    world.run();
+    let verdict = world.engine.verdict(&copy).cloned();
+    assert!(matches!(verdict, Some(Verdict::Waiting(Wait::Undecided(_)))), "{verdict:?}");
+    assert!(world.object(&copy).is_some(), "withdrawn: {:?}", written(&mut world));
+    world.find_again("workload", "configmaps");
+    world.run();
+    assert!(world.object(&copy).is_none(), "{}", explain(&world, &copy));
+}

@@ -106,7 +106,9 @@ fn work(shared: &Shared, arguments: Arguments) {
         if seed >= end {
             return;
         }
-        let played = mailboat_sim::run(seed, &Options::default());
+        // One seed alone is played to be understood.
+        let options = Options { log: arguments.seeds == 1, ..Options::default() };
+        let played = mailboat_sim::run(seed, &options);
         shared.done.fetch_add(1, Ordering::Relaxed);
         match played {
             Ok(report) => {
@@ -115,6 +117,9 @@ fn work(shared: &Shared, arguments: Arguments) {
                 }
             }
             Err(failure) => {
+                for line in &failure.log {
+                    println!("{line}");
+                }
                 println!("{failure}\n  replay it: cargo xtask sim --seed {seed}");
                 if let Ok(mut failures) = shared.failures.lock() {
                     failures.push(failure);
