@@ -12,12 +12,14 @@
 //! **Never here:** I/O, async, a task, a clock of its own, a role's API types.
 //!
 //! Reading order: [`want`] (what a role asks for), [`mark`] (what stands on a copy), [`record`] (what is
-//! remembered of a slot), [`warrant`] (what a deletion needs), [`plan`], [`role`] (how a role is run).
+//! remembered of a slot), [`warrant`] (what a deletion needs), [`plan`], [`role`] (how a role is run),
+//! [`glance`] (how it all stands).
 
 pub mod breaker;
 pub mod compose;
 pub mod engine;
 pub mod fans;
+pub mod glance;
 pub mod likeness;
 pub mod mark;
 pub mod plan;

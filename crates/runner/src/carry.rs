@@ -10,6 +10,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::Transport;
 use mailboat_engine::engine::{Engine, Next, Ticket};
+use mailboat_engine::glance::Depth;
 use mailboat_engine::warrant::Look;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
@@ -17,13 +18,18 @@ use mailboat_store::{Change, Moment, News, Seen};
 use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
+use crate::lag::Lags;
+use crate::listen::Instruments;
 use crate::look::look;
+use crate::metrics::{Metrics, Write};
 
 /// The engine and the clusters that it writes to.
 pub struct Carrier {
     engine: Engine,
     transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
     under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
+    instruments: Option<Arc<Instruments>>,
+    lags: Lags,
 }
 
 /// What came of something that the engine wanted.
@@ -33,14 +39,31 @@ pub(crate) struct Answer {
 }
 
 enum Done {
-    Called(Result<Reply, Fault>),
+    Called(Result<Reply, Fault>, Option<Sent>),
     Looked(Result<Look, Fault>),
+}
+
+/// A write that is measured.
+struct Sent {
+    write: Write,
+    at: Instant,
 }
 
 impl Carrier {
     /// Carries for this engine.
     pub fn new(engine: Engine) -> Self {
-        Self { engine, transports: BTreeMap::new(), under_way: FuturesUnordered::new() }
+        Self {
+            engine,
+            transports: BTreeMap::new(),
+            under_way: FuturesUnordered::new(),
+            instruments: None,
+            lags: Lags::default(),
+        }
+    }
+
+    /// What is carried is measured from now on.
+    pub fn instruments(&mut self, instruments: Arc<Instruments>) {
+        self.instruments = Some(instruments);
     }
 
     /// The engine, to ask it.
@@ -91,7 +114,11 @@ impl Carrier {
         mut also: impl FnMut(&Followers, &News),
     ) {
         while !news.is_empty() {
+            let now = followers.now().mono;
             for piece in std::mem::take(news) {
+                if self.instruments.is_some() {
+                    self.lags.heed(now, &piece);
+                }
                 self.engine.observe(followers.store(), &piece);
                 also(followers, &piece);
                 if let News::Object(Change { now: Seen::Present(target), .. }) = &piece
@@ -137,11 +164,13 @@ impl Carrier {
     }
 
     fn send(&mut self, ticket: Ticket, call: Call) {
-        let sent = match self.transports.get(&call.key.cluster) {
+        let write = self.instruments.as_ref().and_then(|_| Metrics::write(&call));
+        let sent = write.map(|write| Sent { write, at: Instant::now() });
+        let calling = match self.transports.get(&call.key.cluster) {
             Some(transport) => transport.call(call),
             None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
         };
-        self.under_way.push(sent.map(move |reply| (ticket, Done::Called(reply))).boxed());
+        self.under_way.push(calling.map(move |reply| (ticket, Done::Called(reply, sent))).boxed());
     }
 
     fn look(&mut self, ticket: Ticket, source: Key) {
@@ -156,9 +185,12 @@ impl Carrier {
     pub(crate) fn tell(&mut self, Answer { ticket, done }: Answer, followers: &Followers) {
         let now = followers.now().mono.0;
         match done {
-            Done::Called(reply) => {
+            Done::Called(reply, sent) => {
                 if let Err(fault) = &reply {
                     tracing::debug!(%fault, "call failed");
+                }
+                if let Some(sent) = sent {
+                    self.measure(ticket, &sent, reply.as_ref().err(), Moment(now));
                 }
                 if let Some(Next::Call(ticket, call)) =
                     self.engine.done(now, followers.store(), ticket, reply)
@@ -167,6 +199,18 @@ impl Carrier {
                 }
             }
             Done::Looked(found) => self.engine.looked(now, ticket, found),
+        }
+        if self.engine.depth() == Depth::default() {
+            self.lags.clear();
+        }
+    }
+
+    fn measure(&self, ticket: Ticket, sent: &Sent, fault: Option<&Fault>, now: Moment) {
+        let Some(instruments) = &self.instruments else { return };
+        instruments.metrics.written(&sent.write, sent.at.elapsed(), fault);
+        let cause = self.engine.cause_of(ticket).filter(|_| fault.is_none());
+        if let Some(lag) = cause.and_then(|cause| self.lags.since(cause, now)) {
+            instruments.metrics.delivered_after(lag);
         }
     }
 }

@@ -27,7 +27,10 @@ use tokio::time::Instant;
 
 use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
 use crate::follow::{Followers, Follows};
+use crate::health::{Finding, TURNS_EVERY};
+use crate::listen::Instruments;
 use crate::look::ground;
+use crate::standing::Standings;
 use crate::ways::Ways;
 
 /// How long answers to what is under way are waited for after the stop.
@@ -50,6 +53,12 @@ pub struct Process<R> {
     followed: BTreeMap<FeedId, Interest>,
     asked: FuturesUnordered<BoxFuture<'static, Answer>>,
     news: Vec<News>,
+    standings: Standings,
+    instruments: Option<Arc<Instruments>>,
+    /// When what is costly to count is counted again, unless nothing happened until then.
+    counted_at: Option<Instant>,
+    /// How many calls there were when that was last done.
+    counted: u64,
 }
 
 /// A place that is read.
@@ -86,7 +95,18 @@ impl<R: Role> Process<R> {
             followed: BTreeMap::new(),
             asked: FuturesUnordered::new(),
             news: Vec::new(),
+            standings: Standings::default(),
+            instruments: None,
+            counted_at: None,
+            counted: 0,
         }
+    }
+
+    /// What the process says of itself and counts goes here.
+    pub fn instruments(&mut self, instruments: Arc<Instruments>) {
+        self.carrier.instruments(Arc::clone(&instruments));
+        instruments.metrics.leads(true);
+        self.instruments = Some(instruments);
     }
 
     /// How the workspaces and views are reached that the role will name.
@@ -120,10 +140,12 @@ impl<R: Role> Process<R> {
         let mut stop = pin!(stop);
         loop {
             let alarm = self.turn().await;
+            let alarm = self.show(alarm);
             tokio::select! {
                 // In this order: to stop is never starved, and answers free places before news fill the queues.
                 biased;
                 result = &mut stop => {
+                    self.instruments.iter().for_each(|instruments| instruments.health.stopping());
                     self.finish().await;
                     return result;
                 }
@@ -157,8 +179,9 @@ impl<R: Role> Process<R> {
     }
 
     fn tell_news(&mut self) {
-        let Self { role, followers, carrier, places, news, .. } = self;
+        let Self { role, followers, carrier, places, news, standings, instruments, .. } = self;
         carrier.learn_with(news, followers, |followers, piece| {
+            standings.heed(piece);
             role.observe(followers.now(), followers.store(), piece);
         });
         for (id, place) in places {
@@ -167,10 +190,60 @@ impl<R: Role> Process<R> {
                 let same = place.told.as_ref().is_some_and(|told| told == catalog);
                 place.told = Some(Arc::clone(catalog));
                 if !same {
+                    if let Some(instruments) = instruments {
+                        instruments.metrics.place_serves(id, catalog);
+                    }
                     role.served(id, catalog);
                 }
             }
         }
+    }
+
+    /// Shows how everything stands, if somebody may look, and says when to turn again at the latest.
+    fn show(&mut self, alarm: Option<Instant>) -> Option<Instant> {
+        let Some(instruments) = &self.instruments else { return alarm };
+        let now = Instant::now();
+        instruments.health.turned();
+        instruments.metrics.depth(self.carrier.engine().depth());
+        let calls = self.carrier.engine().calls();
+        let due = self.counted_at.is_none_or(|at| at <= now) && self.counted != calls;
+        if self.standings.take_changed() || due {
+            (self.counted, self.counted_at) = (calls, Some(now + TURNS_EVERY));
+            self.count(instruments);
+        }
+        let latest = now + TURNS_EVERY;
+        Some(alarm.map_or(latest, |alarm| alarm.min(latest)))
+    }
+
+    fn count(&self, instruments: &Instruments) {
+        let (store, tally) = (self.followers.store(), self.carrier.engine().tally());
+        let metrics = &instruments.metrics;
+        metrics.known(store.len(), store.footprint_bytes());
+        metrics.tally(tally);
+        let (complete, incomplete) = self.standings.count();
+        metrics.lists(complete, incomplete);
+        for (id, place) in &self.places {
+            if let Nature::Whole(cluster) = &place.nature {
+                metrics.reached(cluster, place.told.is_some() && self.standings.reaches(id));
+            }
+        }
+        let mut unready = self.standings.unready();
+        let silent =
+            self.places.iter().filter(|(_, place)| place.told.is_none() && !place.endpoints.is_empty());
+        unready
+            .extend(silent.map(|(id, _)| Finding::new(id.to_string(), "it has not said yet what it serves")));
+        let mut degraded = self.standings.odd();
+        if tally.held > 0 {
+            let held = format!("{} are held until somebody confirms them", tally.held);
+            degraded.push(Finding::new("withdrawals", held));
+        }
+        if tally.refused > 0 {
+            let refused = format!("{} are refused until somebody changes something", tally.refused);
+            degraded.push(Finding::new("deliveries", refused));
+        }
+        instruments.health.found(unready, degraded);
+        let (ready, degraded) = instruments.health.summary();
+        metrics.ready(ready, degraded);
     }
 
     fn carry_out(&mut self, order: Order) {
@@ -210,11 +283,19 @@ impl<R: Role> Process<R> {
     }
 
     fn call(&mut self, id: CallId, call: Call) {
+        let (kind, part) = (call.key.kind.clone(), call.part);
+        let instruments = self.instruments.clone();
         let calling = match self.carrier.transport(&call.key.cluster) {
             Some(transport) => transport.call(call),
             None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
         };
-        self.asked.push(calling.map(move |reply| Answer::Called(id, reply)).boxed());
+        let called = calling.map(move |reply| {
+            if let Some(instruments) = instruments {
+                instruments.metrics.called(&kind, part, reply.as_ref().err());
+            }
+            Answer::Called(id, reply)
+        });
+        self.asked.push(called.boxed());
     }
 
     fn open_at(&mut self, place: &PlaceId, at: Where) {
@@ -272,6 +353,7 @@ impl<R: Role> Process<R> {
     /// Begins and ends feeds, so that exactly what is wanted is followed, at every endpoint of its place.
     fn follow(&mut self) {
         let wanted = self.wanted_feeds();
+        self.standings.follow(wanted.keys().map(|id| (id.place.clone(), id.kind.clone())));
         let ended: Vec<FeedId> =
             self.followed.keys().filter(|id| !wanted.contains_key(*id)).cloned().collect();
         for id in ended {

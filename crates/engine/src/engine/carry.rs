@@ -28,8 +28,8 @@ pub struct Ticket(pub u64);
 /// A call under way: for which slot, and what it does.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    slot: SlotId,
-    work: Work,
+    pub(crate) slot: SlotId,
+    pub(crate) work: Work,
     /// What was intended, if something was delivered: a failure of it does not hold up another intent.
     intent: Option<Digest>,
     /// The status that is brought back, if one is: the copy may have another by the time of the answer.
