@@ -10,7 +10,7 @@ use mailboat_api::names::object::PROVIDER_WORKSPACE;
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::rights::EdgeAccessArgument;
 
-pub use syncer::{BadSyncerFlags, LogFormat, SyncerArguments};
+pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 
 /// Carry workloads from one center to many edge clusters, and bring back what they report
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ Every `kubectl mailboat X` is also `mailboat X`; `mailboat link` makes the names
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "a description here would take the place of the arguments' own, longer one")]
 pub enum Command {
+    Syncer(SyncerArguments),
     SyncerGen(SyncerGenArguments),
     SyncerRemove(SyncerRemoveArguments),
     /// Older names of commands
@@ -122,10 +123,10 @@ pub struct SyncerGenArguments {
     /// How many syncers run: 1, or 0 to begin later
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = "The edge")]
     pub replicas: u8,
-    /// Requests per second that the syncer makes to either side
-    #[arg(long, value_name = "NUMBER", default_value_t = 20.0, value_parser = rate, help_heading = "The edge")]
+    /// Requests per second that the syncer makes to either side; 0: as many as the servers take
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, value_parser = rate, help_heading = "The edge")]
     pub qps: f64,
-    /// Requests at once after a quiet time
+    /// Requests at once after a quiet time, where --qps limits them
     #[arg(long, value_name = "NUMBER", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..), help_heading = "The edge")]
     pub burst: u32,
     /// The port in the Pod for health and metrics
@@ -201,8 +202,8 @@ pub struct CompletionArguments {
 
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
-        _ => Err("it must be a number above 0".to_owned()),
+        Ok(rate) if rate.is_finite() && rate >= 0.0 => Ok(rate),
+        _ => Err("it must be a number, and not below 0".to_owned()),
     }
 }
 

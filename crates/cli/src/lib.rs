@@ -1,4 +1,4 @@
-//! The program `mailboat`: every command, its flags, and the little that is needed to carry it out.
+//! The programs `mailboat` and `mailboat-syncer`: every command, its flags, and the little that is needed to carry it out.
 //!
 //! One program answers to several names: `kubectl mailboat X` is `mailboat X`, and the names of earlier plugins lead to
 //! the commands that do their work. Progress goes to standard error, results to standard output. Exit codes: 0 done,
@@ -8,16 +8,18 @@
 //! are spoken to in `mailboat-cluster`; commands ask, send and tell.
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
-//! per command: [`syncer_gen`], [`syncer_remove`], [`link`]; `place` is how they reach servers, [`failure`] how they
-//! fail, and [`keeper`] keeps a running syncer's token alive.
+//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`link`]; `place` is how they reach servers, [`failure`]
+//! how they fail, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
 pub mod failure;
 pub mod flags;
 pub mod keeper;
 pub mod link;
+mod log;
 mod output;
 mod place;
+pub mod syncer;
 pub mod syncer_gen;
 pub mod syncer_remove;
 
@@ -26,10 +28,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 
 use crate::called::Called;
-use crate::flags::{Command, Mailboat};
+use crate::flags::{Command, Mailboat, MailboatSyncer};
 
 /// Does what the words of a command line ask for, the program's own name first.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -39,13 +41,27 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let command = match parse(&called) {
         Ok(mailboat) => mailboat.command,
-        Err(usage) => {
-            // Help goes to standard output and ends well; anything else is bad use, with clap's own words and code 2.
-            let _ = usage.print();
-            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
-        }
+        Err(usage) => return tell_usage(&usage),
     };
-    match carry_out(command) {
+    ended(carry_out(command))
+}
+
+/// The program `mailboat-syncer`: nothing but the edge syncer, with the flags of `mailboat syncer`.
+pub fn run_syncer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match MailboatSyncer::try_parse_from(words) {
+        Ok(program) => ended(asynchronously(syncer::run(&program.arguments))),
+        Err(usage) => tell_usage(&usage),
+    }
+}
+
+/// Help goes to standard output and ends well; anything else is bad use, with clap's own words and code 2.
+fn tell_usage(usage: &clap::Error) -> ExitCode {
+    let _ = usage.print();
+    ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+}
+
+fn ended(result: Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::tell(&error),
     }
@@ -64,6 +80,7 @@ fn parse(called: &Called) -> Result<Mailboat, clap::Error> {
 
 fn carry_out(command: Command) -> Result<()> {
     match command {
+        Command::Syncer(arguments) => asynchronously(syncer::run(&arguments)),
         Command::SyncerGen(arguments) => asynchronously(syncer_gen::run(&arguments)),
         Command::Workload(flags::Workload::EdgeSync(arguments)) => {
             asynchronously(syncer_gen::run(&arguments))
@@ -89,7 +106,7 @@ fn command_as_typed() -> clap::Command {
     command().bin_name("mailboat")
 }
 
-/// Commands make a few requests and end: one thread is enough.
+/// Commands make a few requests and end, and a syncer waits for servers most of its time: one thread is enough.
 fn asynchronously(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -25,6 +25,9 @@ fn every_documented_call_is_understood() {
         "mailboat syncer-gen guilder --syncer-image i -o f --edge-access rules=r.yaml",
         "mailboat syncer-remove guilder",
         "mailboat syncer-remove guilder --keep-objects --edge-kubeconfig f --edge-context c",
+        "mailboat syncer --from-kubeconfig f --sync-target-name a --sync-target-uid b",
+        "mailboat syncer --from-kubeconfig f --from-context c --to-kubeconfig g --to-context d --sync-target-name a \
+         --sync-target-uid b --qps 20 --burst 30 --listen :9 --log-format json --log-level debug",
         "mailboat link /usr/local/bin",
         "mailboat completion bash",
         "mailboat completion powershell",
@@ -43,7 +46,9 @@ fn what_is_not_as_it_should_be_called_ends_with_2() {
         "mailboat syncer-gen guilder --syncer-image i",
         "mailboat syncer-gen --syncer-image i -o f",
         "mailboat syncer-gen guilder --syncer-image i -o f --replicas 2",
-        "mailboat syncer-gen guilder --syncer-image i -o f --qps 0",
+        "mailboat syncer-gen guilder --syncer-image i -o f --qps=-1",
+        "mailboat syncer --sync-target-name a --sync-target-uid b",
+        "mailboat syncer --from-kubeconfig f --sync-target-name a --sync-target-uid b --log-format xml",
         "mailboat syncer-gen guilder --syncer-image i -o f --lifetime soon",
         "mailboat syncer-gen guilder --syncer-image i -o f --edge-access most",
         "mailboat syncer-gen guilder --syncer-image i -o f --labels novalue",
@@ -88,7 +93,7 @@ fn a_completion_script_knows_every_visible_command() {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command_as_typed(), "mailboat", &mut script);
         let script = String::from_utf8(script).unwrap();
-        for name in ["syncer-gen", "syncer-remove", "link", "completion", "version"] {
+        for name in ["syncer", "syncer-gen", "syncer-remove", "link", "completion", "version"] {
             assert!(script.contains(name), "{shell}: {name} is not in it");
         }
     }

@@ -139,6 +139,11 @@ pub(crate) struct Loaded {
 }
 
 impl Source {
+    /// The file that our token is read from; `None`: the credential is another one.
+    pub fn token_file(&self) -> Result<Option<PathBuf>, ConfigError> {
+        Ok(self.load()?.config.auth_info.token_file.map(PathBuf::from))
+    }
+
     /// Reads the configuration now.
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         match self {

@@ -46,6 +46,17 @@ fn a_good_kubeconfig_gives_server_and_credential() {
 }
 
 #[test]
+fn a_token_that_stands_in_a_file_of_its_own_is_found() {
+    let of = |text: &str| {
+        let file = file(text);
+        let source = Source::Kubeconfig { path: Some(file.path().to_owned()), context: None };
+        source.token_file().unwrap_or_else(|error| panic!("{error}"))
+    };
+    assert_eq!(of(&GOOD.replace("token: s3cr3t-token", "tokenFile: /kcp/token")), Some("/kcp/token".into()));
+    assert_eq!(of(GOOD), None);
+}
+
+#[test]
 fn each_bad_kubeconfig_ends_with_one_sentence_without_secrets() {
     let good = file(GOOD);
     let broken = file("clusters:\n- name: a\n  cluster: {server: [s3cr3t-token\n");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
-use mailboat_object::key::{Key, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(15);
 /// Watches over one token.
 #[derive(Debug)]
 pub struct Renewal {
-    account: Key,
+    mailbox: ClusterId,
     secret: Option<Key>,
     /// What the file holds; `None`: a credential that is not of this kind, or none.
     held: Option<Token>,
@@ -71,11 +71,11 @@ pub enum Health {
 }
 
 impl Renewal {
-    /// Watches over the token of the account at `account` (in the mailbox). A renewed one goes into the Secret at
+    /// Watches over a token for this mailbox; whose it is, the token says. A renewed one goes into the Secret at
     /// `secret` (at the edge); without one nothing can be kept, so nothing is renewed.
-    pub fn new(account: Key, secret: Option<Key>) -> Self {
+    pub fn new(mailbox: ClusterId, secret: Option<Key>) -> Self {
         Self {
-            account,
+            mailbox,
             secret,
             held: None,
             phase: Phase::Resting { not_before: None },
@@ -100,13 +100,14 @@ impl Renewal {
     /// What is to be done now.
     pub fn next(&mut self, now: Timestamp) -> Next {
         let (Some(held), Some(secret)) = (&self.held, &self.secret) else { return Next::Wait(None) };
+        let Some(account) = account_of(&self.mailbox, held) else { return Next::Wait(None) };
         match &mut self.phase {
             Phase::Resting { not_before } => {
                 let due = not_before.unwrap_or(held.renew_from()).max(held.renew_from());
                 if now < due {
                     return Next::Wait(Some(due));
                 }
-                let call = token::request(self.account.clone(), held.lifetime());
+                let call = token::request(account, held.lifetime());
                 self.phase = Phase::Asking;
                 Next::Mailbox(call)
             }
@@ -164,7 +165,7 @@ impl Renewal {
     /// How the token is doing.
     pub fn health(&self, now: Timestamp) -> Health {
         let Some(held) = &self.held else { return Health::Well };
-        let name = &self.account.name;
+        let name = held.account().map_or(held.subject.as_str(), |(_, name)| name);
         if held.has_expired(now) {
             return Health::Expired(format!(
                 "the token of {name} ended at {}, so the mailbox cannot be reached; `mailboat syncer-gen --rotate` \
@@ -194,6 +195,17 @@ impl Renewal {
     }
 }
 
+/// Where the account of a token stands.
+fn account_of(mailbox: &ClusterId, token: &Token) -> Option<Key> {
+    let (namespace, name) = token.account()?;
+    Some(Key {
+        cluster: mailbox.clone(),
+        kind: KindId::new("", "serviceaccounts"),
+        namespace: Name::new(namespace),
+        name: Name::new(name),
+    })
+}
+
 /// A merge patch, so that the kubeconfig beside the token stays as it is.
 fn store(secret: Key, token: &Token) -> Call {
     let patch = json!({ "data": { TOKEN_KEY: STANDARD.encode(token.text()) } });
@@ -217,7 +229,6 @@ fn asking_failed(fault: &Fault) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mailboat_object::key::{ClusterId, KindId};
     use serde_json::Value;
 
     use super::*;
@@ -225,17 +236,17 @@ mod tests {
 
     const LIFE: i64 = 10_000;
 
-    fn key(cluster: &str, resource: &str) -> Key {
+    fn secret() -> Key {
         Key {
-            cluster: ClusterId::new(cluster),
-            kind: KindId::new("", resource),
+            cluster: ClusterId::new("edge"),
+            kind: KindId::new("", "secrets"),
             namespace: Name::new("default"),
             name: Name::new("syncer"),
         }
     }
 
     fn renewal() -> Renewal {
-        let mut renewal = Renewal::new(key("mailbox", "serviceaccounts"), Some(key("edge", "secrets")));
+        let mut renewal = Renewal::new(ClusterId::new("mailbox"), Some(secret()));
         renewal.holds(&made_up(0, LIFE));
         renewal
     }
@@ -266,7 +277,10 @@ mod tests {
         assert!(is_wait(&renewal.next(at(0)), Some(5_000)));
         assert!(is_wait(&renewal.next(at(4_999)), Some(5_000)));
         let Next::Mailbox(call) = renewal.next(at(5_000)) else { panic!("{renewal:?}") };
-        assert_eq!((call.part, call.key.kind.resource()), (Part::Token, "serviceaccounts"));
+        assert_eq!(
+            (call.part, call.key.to_string().as_str()),
+            (Part::Token, "mailbox|serviceaccounts default/syncer")
+        );
         assert!(is_wait(&renewal.next(at(5_001)), None), "one request at a time");
         renewal.answered(at(5_002), Ok(&grant(5_002)));
         let Next::Edge(call) = renewal.next(at(5_002)) else { panic!("{renewal:?}") };
@@ -370,7 +384,7 @@ mod tests {
 
     #[test]
     fn without_a_secret_or_a_token_that_ends_nothing_is_renewed() {
-        let mut nowhere_to_keep = Renewal::new(key("mailbox", "serviceaccounts"), None);
+        let mut nowhere_to_keep = Renewal::new(ClusterId::new("mailbox"), None);
         nowhere_to_keep.holds(&made_up(0, LIFE));
         assert!(is_wait(&nowhere_to_keep.next(at(9_000)), None));
         assert!(matches!(nowhere_to_keep.health(at(LIFE)), Health::Expired(_)));

@@ -55,6 +55,11 @@ impl Token {
         &self.text
     }
 
+    /// The namespace and the name of the account that it is of; `None`: it is of somebody else.
+    pub fn account(&self) -> Option<(&str, &str)> {
+        self.subject.strip_prefix("system:serviceaccount:")?.split_once(':')
+    }
+
     /// How long it lives in all.
     pub fn lifetime(&self) -> Lifetime {
         let seconds = self.expires_at.as_second() - self.issued_at.as_second();
@@ -151,6 +156,7 @@ mod tests {
         assert_eq!(token.renew_from().as_second(), 3_000);
         assert_eq!(token.lifetime().seconds(), 4_000);
         assert_eq!(token.account_uid, "u-1");
+        assert_eq!(token.account(), Some(("default", "syncer")));
         let at = |second| token.has_expired(Timestamp::from_second(second).unwrap());
         assert_eq!([at(4_999), at(5_000)], [false, true]);
         assert!(!token.text().ends_with('\n'));

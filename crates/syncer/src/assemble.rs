@@ -73,38 +73,68 @@ pub enum Error {
 
 /// Runs a syncer until `stop` is done; then what is under way is finished.
 pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(), Error> {
-    if settings.sync_target_uid.is_empty() {
-        return Err(Error::NoSyncTarget);
-    }
-    let limits = mailboat_cluster::Settings { rate: settings.rate, ..mailboat_cluster::Settings::default() };
-    let from = Connection::open(settings.from, limits.clone()).await.map_err(Error::From)?;
-    let to = Connection::open(settings.to, limits).await.map_err(Error::To)?;
-    let (mailbox_way, edge_way): (Arc<dyn Transport>, Arc<dyn Transport>) =
-        (Arc::new(from.cluster()), Arc::new(to.cluster()));
-    let mut stop = pin!(stop);
-    let mailbox = tokio::select! {
-        () = &mut stop => return Ok(()),
-        mailbox = which_mailbox(&*mailbox_way) => mailbox,
-    };
-    tracing::info!(
-        sync_target = settings.sync_target_name,
-        uid = settings.sync_target_uid,
-        %mailbox,
-        from = from.server(),
-        to = to.server(),
-        "the syncer begins"
-    );
-    let identity = Identity {
-        owner: owner(&settings.sync_target_uid),
-        manager: Name::new(FIELD_MANAGER),
-        mailbox,
-        edge: ClusterId::new(&format!("edge-{}", settings.sync_target_uid)),
-        namespace: Name::new(&settings.namespace),
-        heartbeat_period: settings.heartbeat_period,
-    };
-    process(identity, mailbox_way, edge_way).run(stop).await;
-    tracing::info!("the syncer has ended");
+    Syncer::open(settings).await?.run(stop).await;
     Ok(())
+}
+
+/// A syncer that knows how both sides are reached, and has not begun.
+pub struct Syncer {
+    settings: Settings,
+    from: Connection,
+    to: Connection,
+}
+
+impl Syncer {
+    /// Reads how both sides are reached. Nothing is sent yet.
+    pub async fn open(settings: Settings) -> Result<Self, Error> {
+        if settings.sync_target_uid.is_empty() {
+            return Err(Error::NoSyncTarget);
+        }
+        let limits =
+            mailboat_cluster::Settings { rate: settings.rate, ..mailboat_cluster::Settings::default() };
+        let from = Connection::open(settings.from.clone(), limits.clone()).await.map_err(Error::From)?;
+        let to = Connection::open(settings.to.clone(), limits).await.map_err(Error::To)?;
+        Ok(Self { settings, from, to })
+    }
+
+    /// The mailbox, over the same connection as the syncer's own requests.
+    pub fn mailbox(&self) -> Arc<dyn Transport> {
+        Arc::new(self.from.cluster())
+    }
+
+    /// The edge, over the same connection as the syncer's own requests.
+    pub fn edge(&self) -> Arc<dyn Transport> {
+        Arc::new(self.to.cluster())
+    }
+
+    /// Runs until `stop` is done; then what is under way is finished.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let (mailbox_way, edge_way) = (self.mailbox(), self.edge());
+        let Self { settings, from, to } = self;
+        let mut stop = pin!(stop);
+        let mailbox = tokio::select! {
+            () = &mut stop => return,
+            mailbox = which_mailbox(&*mailbox_way) => mailbox,
+        };
+        tracing::info!(
+            sync_target = settings.sync_target_name,
+            uid = settings.sync_target_uid,
+            %mailbox,
+            from = from.server(),
+            to = to.server(),
+            "the syncer begins"
+        );
+        let identity = Identity {
+            owner: owner(&settings.sync_target_uid),
+            manager: Name::new(FIELD_MANAGER),
+            mailbox,
+            edge: ClusterId::new(&format!("edge-{}", settings.sync_target_uid)),
+            namespace: Name::new(&settings.namespace),
+            heartbeat_period: settings.heartbeat_period,
+        };
+        process(identity, mailbox_way, edge_way).run(stop).await;
+        tracing::info!("the syncer has ended");
+    }
 }
 
 /// The process of a syncer between two places.

@@ -24,5 +24,5 @@ pub mod select;
 mod testing;
 pub mod upsync;
 
-pub use assemble::{Error, Settings, run};
+pub use assemble::{Error, Settings, Syncer, run};
 pub use role::{Identity, SyncerRole};

@@ -3,13 +3,33 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use mailboat_cluster::{Rate, Source};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_registration::names::{check_namespace, check_object_name};
 
 /// Carry one mailbox to its cluster, and bring back what the cluster reports
+#[derive(Debug, Parser)]
+#[command(name = "mailboat-syncer", version, max_term_width = 100, after_long_help = SYNCER_NOTES)]
+pub struct MailboatSyncer {
+    /// What `mailboat syncer` takes
+    #[command(flatten)]
+    pub arguments: SyncerArguments,
+}
+
+const SYNCER_NOTES: &str = "\
+Example:
+  mailboat syncer --from-kubeconfig mailbox.kubeconfig --to-kubeconfig guilder.kubeconfig \\
+    --sync-target-name guilder --sync-target-uid 3f0c5d1e-7a84-4c0e-9a53-0c6f1f0a2b11 --namespace default
+
+Exit codes: 0 told to end, 1 failed, 2 not as it should be called. A server that is away is waited for.";
+
+/// Carry one mailbox to its cluster, and bring back what the cluster reports.
+///
+/// This is what runs at the edge; the manifest of `mailboat syncer-gen` calls it. It runs until SIGTERM or SIGINT, and
+/// then finishes what is under way. The program `mailboat-syncer` is this command by itself, and smaller.
 #[derive(Clone, Debug, Args)]
+#[command(after_long_help = SYNCER_NOTES)]
 pub struct SyncerArguments {
     /// The kubeconfig of the mailbox
     #[arg(long, value_name = "FILE")]
@@ -29,10 +49,10 @@ pub struct SyncerArguments {
     /// The SyncTarget's UID
     #[arg(long, value_name = "UID")]
     pub sync_target_uid: String,
-    /// Requests per second to either side
-    #[arg(long, value_name = "NUMBER", default_value_t = 20.0, value_parser = super::rate)]
+    /// Requests per second to either side; 0: as many as the servers take, which have flow control of their own
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, value_parser = super::rate)]
     pub qps: f64,
-    /// Requests at once after a quiet time
+    /// Requests at once after a quiet time, where --qps limits them
     #[arg(long, value_name = "NUMBER", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub burst: u32,
     /// Where health and metrics are served: address:port, or :port for every address
@@ -102,9 +122,9 @@ impl SyncerArguments {
         }
     }
 
-    /// The limit of requests to either side.
-    pub fn rate(&self) -> Rate {
-        Rate { per_second: self.qps, burst: self.burst }
+    /// The limit of requests to either side, if there is one.
+    pub fn rate(&self) -> Option<Rate> {
+        (self.qps > 0.0).then_some(Rate { per_second: self.qps, burst: self.burst })
     }
 
     /// The Secret that a renewed token is written to, at the edge.
@@ -146,22 +166,16 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Program {
-        #[command(flatten)]
-        arguments: SyncerArguments,
-    }
 
     const LEAST: &str =
         "syncer --from-kubeconfig=/kcp/kubeconfig --sync-target-name=guilder --sync-target-uid=u-1";
 
     fn parse(more: &str) -> Result<SyncerArguments, String> {
         let words = LEAST.split(' ').chain(more.split_whitespace());
-        Program::try_parse_from(words).map(|program| program.arguments).map_err(|error| error.to_string())
+        MailboatSyncer::try_parse_from(words)
+            .map(|program| program.arguments)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -169,6 +183,7 @@ mod tests {
         for more in [
             "",
             "--qps=20 --burst=30 --v=3",
+            "--qps=0",
             "-v 3",
             "--from-context=a --to-kubeconfig=f --to-context=b",
             "--credential-secret=s --namespace=n --listen=:8080 --log-format=json",
@@ -182,7 +197,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused() {
         for more in [
-            "--qps=0",
+            "--qps=-1",
             "--qps=NaN",
             "--burst=0",
             "--to-context=b",

@@ -472,20 +472,18 @@ impl Scene<'_> {
         let account = self.file("edge-account.yaml");
         access.write_kubeconfig("edge", &account).unwrap();
         let at_edge = connect(&account).await;
-        let key = |cluster: &str, resource: &str, namespace: &str| Key {
-            cluster: ClusterId::new(cluster),
-            kind: KindId::new("", resource),
-            namespace: Name::new(namespace),
+        let mailbox_id = ClusterId::new(&self.guilder.cluster);
+        let secret = Key {
+            cluster: ClusterId::new("guilder"),
+            kind: KindId::new("", "secrets"),
+            namespace: Name::new(id),
             name: Name::new(id),
         };
-        let renewal = Renewal::new(
-            key(&self.guilder.cluster, "serviceaccounts", "default"),
-            Some(key("guilder", "secrets", id)),
-        );
+        let renewal = Renewal::new(mailbox_id, Some(secret));
         // A file whose token says that half of its life is over: ten minutes must not be waited for.
         let now = Timestamp::now().as_second();
-        let claims =
-            json!({ "iat": now - 3_000, "exp": now + 600, "sub": "system:serviceaccount:default:x" });
+        let subject = format!("system:serviceaccount:default:{id}");
+        let claims = json!({ "iat": now - 3_000, "exp": now + 600, "sub": subject });
         let file = self.file("token");
         fs::write(&file, format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))).unwrap();
         let (sender, health) = watch::channel(Health::Well);
