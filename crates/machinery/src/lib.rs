@@ -48,8 +48,8 @@ mod typed;
 pub use field_set::{FieldSet, PathElement, Scalar};
 pub use kind::{Generation, Kind, KindVersion, Rules, ScalePaths, StatusRules};
 pub use machine::{
-    DeleteOptions, Deleted, DeletedCollection, Flavor, List, ListRequest, ListVersion, Machine, Patch,
-    Settings, Watch, WatchEvent, WatchRequest, WatchStart, WriteOptions, Written,
+    BadObject, Change, DeleteOptions, Deleted, DeletedCollection, Flavor, List, ListRequest, ListVersion,
+    Machine, Patch, Settings, Watch, WatchEvent, WatchRequest, WatchStart, WriteOptions, Written,
 };
 pub use managed::{ManagedFields, Manager};
 pub use object::Stored;

@@ -4,6 +4,7 @@ mod admit;
 mod collect;
 mod definition;
 mod delete;
+mod durable;
 mod list;
 mod namespace;
 mod scale;
@@ -23,7 +24,9 @@ use crate::status::Status;
 
 pub use definition::kind_from_definition;
 pub use delete::{DeleteOptions, Deleted, DeletedCollection};
+pub use durable::BadObject;
 pub use list::{List, ListRequest, ListVersion};
+pub use table::Change;
 pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
 pub use write::{Patch, WriteOptions, Written};
 
@@ -41,6 +44,7 @@ pub struct Machine {
     logs: BTreeMap<KindId, Log>,
     /// Nothing up to this version is remembered, whatever the logs hold.
     compacted: Version,
+    keeping: durable::Keeping,
 }
 
 /// How a server behaves where servers differ.
@@ -83,6 +87,7 @@ impl Machine {
             clusters: BTreeMap::new(),
             logs: BTreeMap::new(),
             compacted: Version(0),
+            keeping: durable::Keeping::default(),
         }
     }
 
@@ -165,7 +170,8 @@ impl Machine {
     }
 
     fn note(&mut self, key: &Key, before: Option<Arc<Stored>>, after: Option<Arc<Stored>>) {
-        let log = self.logs.entry(key.kind.clone()).or_default();
-        log.push(self.version, key.clone(), before, after, self.settings.log_limit);
+        let change = Arc::new(Change { version: self.version, key: key.clone(), before, after });
+        self.keeping.note(&change);
+        self.logs.entry(key.kind.clone()).or_default().push(change, self.settings.log_limit);
     }
 }

@@ -54,23 +54,20 @@ pub(super) struct Log {
 
 /// One change of one object.
 #[derive(Debug)]
-pub(super) struct Change {
+pub struct Change {
+    /// The version at which it happened.
     pub version: Version,
+    /// To which object.
     pub key: Key,
+    /// The object before; none: there was none.
     pub before: Option<Arc<Stored>>,
+    /// The object after; none: it is gone.
     pub after: Option<Arc<Stored>>,
 }
 
 impl Log {
-    pub(super) fn push(
-        &mut self,
-        version: Version,
-        key: Key,
-        before: Option<Arc<Stored>>,
-        after: Option<Arc<Stored>>,
-        limit: usize,
-    ) {
-        self.changes.push_back(Arc::new(Change { version, key, before, after }));
+    pub(super) fn push(&mut self, change: Arc<Change>, limit: usize) {
+        self.changes.push_back(change);
         while self.changes.len() > limit.max(1) {
             self.forget_first();
         }
@@ -82,6 +79,13 @@ impl Log {
             self.forget_first();
         }
         self.floor = self.floor.max(version);
+    }
+
+    /// Forgets the last change, if it happened at this version.
+    pub(super) fn forget_last(&mut self, version: Version) {
+        if self.changes.back().is_some_and(|change| change.version == version) {
+            self.changes.pop_back();
+        }
     }
 
     fn forget_first(&mut self) {

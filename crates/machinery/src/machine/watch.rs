@@ -99,6 +99,18 @@ impl Machine {
         if watch.over {
             return events;
         }
+        let shown = self.shown();
+        if watch.bookmark_due || !watch.initial.is_empty() {
+            if self.was_retracted(watch.at) {
+                watch.over = true;
+                let message = format!("the list at resource version {} did not hold", watch.at);
+                events.push(WatchEvent::Error(Status::expired(message)));
+                return events;
+            }
+            if watch.at > shown {
+                return events;
+            }
+        }
         let initial = watch.initial.len().min(limit);
         events.extend(watch.initial.drain(..initial).map(WatchEvent::Added));
         if watch.initial.is_empty() && watch.bookmark_due && events.len() < limit {
@@ -117,20 +129,20 @@ impl Machine {
         }
         let from = watch.at;
         let changes = self.logs.get(&watch.request.kind).into_iter().flat_map(|log| log.after(from));
-        for change in changes {
+        for change in changes.take_while(|change| change.version <= shown) {
             if events.len() >= limit {
                 return events;
             }
             watch.at = change.version;
             events.extend(watch.request.event(change));
         }
-        watch.at = watch.at.max(self.version);
+        watch.at = watch.at.max(shown);
         events
     }
 
     /// A bookmark for a watch that has everything: where it can be taken up again.
     pub fn bookmark(&self, watch: &Watch) -> Option<WatchEvent> {
-        let complete = !watch.over && watch.initial.is_empty() && watch.at >= self.version;
+        let complete = !watch.over && watch.initial.is_empty() && watch.at >= self.shown();
         complete.then_some(WatchEvent::Bookmark { version: watch.at, initial_events_end: false })
     }
 

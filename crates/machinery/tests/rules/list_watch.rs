@@ -18,7 +18,7 @@ fn watch(start: WatchStart) -> WatchRequest {
     WatchRequest { cluster: Some(cluster()), kind: config_maps(), start, ..WatchRequest::default() }
 }
 
-fn told(events: &[WatchEvent]) -> Vec<String> {
+pub(crate) fn told(events: &[WatchEvent]) -> Vec<String> {
     let event = |event: &WatchEvent| match event {
         WatchEvent::Added(object) => format!("added {} {:?}", object.key.name, object.version),
         WatchEvent::Modified(object) => format!("modified {} {:?}", object.key.name, object.version),

@@ -3,6 +3,7 @@
 
 mod apply;
 mod delete;
+mod durable;
 mod lifecycle;
 mod list_watch;
 mod properties;

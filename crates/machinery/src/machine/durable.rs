@@ -1,0 +1,136 @@
+//! The seam to whoever keeps what is changed: changes go out in order, watches wait until they are kept, and what
+//! could not be kept is taken back.
+//!
+//! A machine changes at once and cannot wait. Its keeper takes the changes out ([`Machine::take_changes`]), stores
+//! them, and says up to where ([`Machine::show`]); until then no watch shows them, so that nobody acts on something
+//! that a crash would undo. What turned out not to be storable is undone ([`Machine::retract`]).
+
+use std::sync::Arc;
+
+use mailboat_object::{Key, Uid, Version};
+use serde_json::Value;
+
+use super::table::{Change, Spot};
+use super::{Flavor, Machine, Settings};
+use crate::managed::ManagedFields;
+use crate::metadata::CLUSTER_ANNOTATION;
+use crate::object::Stored;
+
+/// Changes on their way to a keeper, and how far it has come. A machine without a keeper shows everything at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keeping {
+    outbox: Option<Vec<Arc<Change>>>,
+    /// Watches show nothing after this version; none: they show everything.
+    shown: Option<Version>,
+    /// What happened after the first and up to the second of these was taken back.
+    retracted: Option<(Version, Version)>,
+}
+
+/// Why a kept object cannot be read. It names no content.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the object {key} cannot be read: {what}")]
+pub struct BadObject {
+    key: String,
+    what: &'static str,
+}
+
+impl Keeping {
+    pub(super) fn note(&mut self, change: &Arc<Change>) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.push(Arc::clone(change));
+        }
+    }
+}
+
+impl Machine {
+    /// A server with the objects that another left behind, which was at this version. What happened before is not
+    /// remembered: lists and watches from older versions answer 410.
+    pub fn restored(settings: Settings, version: Version, objects: impl IntoIterator<Item = Stored>) -> Self {
+        let mut machine = Self::new(settings);
+        machine.version = machine.version.max(version);
+        machine.compacted = machine.version;
+        for object in objects {
+            let cluster = machine.clusters.entry(object.key.cluster.clone()).or_default();
+            let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
+            table.insert(Spot::of(&object.key), Arc::new(object));
+        }
+        machine
+    }
+
+    /// From now on keeps every change until it is taken, and shows watches nothing that was not allowed.
+    pub fn keep_changes(&mut self) {
+        self.keeping.outbox.get_or_insert_default();
+        self.keeping.shown.get_or_insert(self.version);
+    }
+
+    /// The changes since the last time, in the order of their versions.
+    #[must_use = "what is taken and not stored is lost"]
+    pub fn take_changes(&mut self) -> Vec<Arc<Change>> {
+        self.keeping.outbox.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Lets watches show everything up to this version.
+    pub fn show(&mut self, version: Version) {
+        if let Some(shown) = &mut self.keeping.shown {
+            *shown = version.max(*shown);
+        }
+    }
+
+    /// Up to where watches show what happened.
+    pub fn shown(&self) -> Version {
+        self.keeping.shown.unwrap_or(self.version).min(self.version)
+    }
+
+    /// Undoes changes that could not be stored: all those not yet shown, in the order in which they were made. Their
+    /// versions are not used again.
+    pub fn retract(&mut self, changes: &[Arc<Change>]) {
+        for change in changes.iter().rev() {
+            let cluster = self.clusters.entry(change.key.cluster.clone()).or_default();
+            let table = Arc::make_mut(cluster.tables.entry(change.key.kind.clone()).or_default());
+            match &change.before {
+                Some(before) => table.insert(Spot::of(&change.key), Arc::clone(before)),
+                None => table.remove(&Spot::of(&change.key)),
+            };
+            if let Some(log) = self.logs.get_mut(&change.key.kind) {
+                log.forget_last(change.version);
+            }
+        }
+        let Some(first) = changes.first() else { return };
+        let before = Version(first.version.0.saturating_sub(1));
+        let from = self.keeping.retracted.map_or(before, |(from, _)| from.min(before));
+        self.keeping.retracted = Some((from, self.version));
+        self.show(self.version);
+    }
+
+    /// Whether a list that was taken at this version may hold something that was taken back since.
+    pub(super) fn was_retracted(&self, version: Version) -> bool {
+        self.keeping.retracted.is_some_and(|(from, to)| from < version && version <= to)
+    }
+}
+
+impl Stored {
+    /// Reads an object back from what [`Stored::to_json`] wrote.
+    pub fn from_json(key: Key, json: &[u8], flavor: Flavor) -> Result<Self, BadObject> {
+        let bad = |what| BadObject { key: key.to_string(), what };
+        let mut body: Value = serde_json::from_slice(json).map_err(|_| bad("it is not JSON"))?;
+        let Some(Value::Object(metadata)) = body.get_mut("metadata") else {
+            return Err(bad("it has no metadata"));
+        };
+        let version = metadata.remove("resourceVersion");
+        let version = version.as_ref().and_then(Value::as_str).and_then(Version::parse);
+        let version = version.ok_or_else(|| bad("it has no resourceVersion"))?;
+        let managed = metadata.remove("managedFields").unwrap_or_default();
+        let managed =
+            ManagedFields::from_json(&managed).map_err(|_| bad("its managedFields make no sense"))?;
+        let uid = metadata.get("uid").and_then(Value::as_str).map(Uid::parse);
+        let uid = uid.ok_or_else(|| bad("it has no uid"))?;
+        let shows_cluster = flavor == Flavor::Kcp;
+        if shows_cluster && let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.remove(CLUSTER_ANNOTATION);
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
+        Ok(Self { key, uid, version, shows_cluster, body: Arc::new(body), managed: Arc::new(managed) })
+    }
+}

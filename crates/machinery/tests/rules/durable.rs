@@ -1,0 +1,127 @@
+//! The seam to whoever stores what is changed.
+
+use std::sync::Arc;
+
+use mailboat_machinery::{Change, Flavor, Machine, Settings, Stored, WatchRequest, WatchStart};
+use mailboat_object::Version;
+use serde_json::json;
+
+use crate::list_watch::told;
+use crate::world::{World, by, cluster, config_map, config_maps, key};
+
+fn watch(start: WatchStart) -> WatchRequest {
+    WatchRequest { cluster: Some(cluster()), kind: config_maps(), start, ..WatchRequest::default() }
+}
+
+fn kept() -> World {
+    let mut world = World::new();
+    world.machine.keep_changes();
+    world
+}
+
+#[test]
+fn changes_come_out_once_and_in_order() {
+    let mut world = kept();
+    world.create(&config_maps(), config_map("a", json!({}))).unwrap();
+    world.merge(&key(&config_maps(), "a"), &json!({ "data": { "k": "v" } })).unwrap();
+    world.delete(&key(&config_maps(), "a"), &mailboat_machinery::DeleteOptions::default()).unwrap();
+    let changes = world.machine.take_changes();
+    let shape = |change: &Arc<Change>| (change.version.0, change.before.is_some(), change.after.is_some());
+    let shapes: Vec<_> = changes.iter().map(shape).collect();
+    assert_eq!(shapes, [(2, false, true), (3, true, true), (4, true, false)]);
+    assert!(world.machine.take_changes().is_empty());
+}
+
+#[test]
+fn without_a_keeper_nothing_is_collected() {
+    let mut world = World::new();
+    world.create(&config_maps(), config_map("a", json!({}))).unwrap();
+    assert!(world.machine.take_changes().is_empty());
+    assert_eq!(world.machine.shown(), world.machine.version());
+}
+
+#[test]
+fn watches_wait_for_what_is_not_yet_stored() {
+    let mut world = kept();
+    let mut open = world.machine.watch(watch(WatchStart::InitialEvents)).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["bookmark v1 true"]);
+    world.create(&config_maps(), config_map("a", json!({}))).unwrap();
+    world.create(&config_maps(), config_map("b", json!({}))).unwrap();
+    let mut late = world.machine.watch(watch(WatchStart::Now)).unwrap();
+    assert!(world.machine.poll(&mut open, 99).is_empty() && world.machine.poll(&mut late, 99).is_empty());
+    world.machine.show(Version(2));
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added a v2"]);
+    assert!(world.machine.poll(&mut late, 99).is_empty(), "its list was taken at version 3");
+    world.machine.show(Version(3));
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added b v3"]);
+    assert_eq!(told(&world.machine.poll(&mut late, 99)), ["added a v2", "added b v3"]);
+}
+
+#[test]
+fn what_could_not_be_stored_never_was() {
+    let mut world = kept();
+    world.create(&config_maps(), config_map("a", json!({ "k": "v" }))).unwrap();
+    let stored = world.machine.take_changes();
+    world.machine.show(stored.last().unwrap().version);
+    let mut open = world.machine.watch(watch(WatchStart::Now)).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added a v2"]);
+
+    world.merge(&key(&config_maps(), "a"), &json!({ "data": { "k": "w" } })).unwrap();
+    world.create(&config_maps(), config_map("b", json!({}))).unwrap();
+    let mut doubtful = world.machine.watch(watch(WatchStart::Now)).unwrap();
+    let refused = world.machine.take_changes();
+    world.machine.retract(&refused);
+
+    assert_eq!(world.machine.get(&key(&config_maps(), "a")).unwrap().body()["data"]["k"], "v");
+    assert!(world.machine.get(&key(&config_maps(), "b")).is_err());
+    assert!(world.machine.poll(&mut open, 99).is_empty());
+    assert_eq!(told(&world.machine.poll(&mut doubtful, 99)), ["error 410 Expired"]);
+
+    world.create(&config_maps(), config_map("c", json!({}))).unwrap();
+    world.machine.show(world.machine.version());
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added c v5"], "versions are not used again");
+}
+
+#[test]
+fn a_server_comes_back_with_its_objects_and_without_its_history() {
+    for flavor in [Flavor::Kubernetes, Flavor::Kcp] {
+        let mut world = World::with(Settings { flavor, ..Settings::default() });
+        let at = key(&config_maps(), "a");
+        world.create(&config_maps(), config_map("a", json!({ "k": "v" }))).unwrap();
+        let intent = config_map("a", json!({ "other": "w" }));
+        world.apply(&at, "bob", false, &intent).unwrap();
+        let object = world.machine.get(&at).unwrap();
+        let back = Stored::from_json(at.clone(), &object.to_json(), flavor).unwrap();
+        let version = world.machine.version();
+        let settings = Settings { flavor, ..Settings::default() };
+        let mut restored = Machine::restored(settings, version, [back]);
+        restored.serve(&cluster(), world.machine.kinds(&cluster()).cloned().collect::<Vec<_>>());
+        world.machine = restored;
+
+        assert_eq!(world.machine.get(&at).unwrap().to_json(), object.to_json());
+        assert_eq!(world.machine.version(), version);
+        assert!(!world.apply(&at, "bob", false, &intent).unwrap().changed, "owners came back too");
+        let mut old = world.machine.watch(watch(WatchStart::After(Version(2)))).unwrap();
+        assert_eq!(told(&world.machine.poll(&mut old, 99)), ["error 410 Expired"]);
+        let mut fresh = world.machine.watch(watch(WatchStart::After(version))).unwrap();
+        let body = config_map("b", json!({}));
+        let created = world.act(|machine, moment| machine.create(&at, body, &by("alice"), moment)).unwrap();
+        let told = told(&world.machine.poll(&mut fresh, 99));
+        assert_eq!(told, [format!("added b v{}", created.object.version)]);
+    }
+}
+
+#[test]
+fn what_is_no_object_is_not_read() {
+    for (json, why) in [
+        ("{", "it is not JSON"),
+        ("[]", "it has no metadata"),
+        (r#"{"metadata":{"uid":"u"}}"#, "it has no resourceVersion"),
+        (r#"{"metadata":{"resourceVersion":"1"}}"#, "it has no uid"),
+        (r#"{"metadata":{"resourceVersion":"1","uid":"u","managedFields":[{}]}}"#, "its managedFields make"),
+    ] {
+        let read = Stored::from_json(key(&config_maps(), "a"), json.as_bytes(), Flavor::Kubernetes);
+        let said = read.unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
+}
