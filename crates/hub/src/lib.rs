@@ -7,3 +7,5 @@
 //! handler for all kinds.
 //!
 //! **Never here:** a decision of a role, a second implementation of what `machinery` does.
+
+pub mod storage;

@@ -1,0 +1,369 @@
+//! Storage in one file, by redb.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mailboat_machinery::{Change, Stored};
+use mailboat_object::{Key, Version};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::record::{State, decode_key, encode_key};
+use super::{EachObject, Snapshot, Storage, StorageError};
+
+/// The file of the data folder that holds everything.
+pub(super) const FILE: &str = "hub.redb";
+/// Says that the folder belongs to a hub, even if that file is gone.
+const MARKER: &str = "hub.format";
+/// Objects are read once, at start; afterwards only the pages on the way to a change are looked at.
+const CACHE_BYTES: usize = 8 << 20;
+
+const OBJECTS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("objects");
+const KEPT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("kept");
+const STATE: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("state");
+const STATE_KEY: &str = "state";
+
+/// Storage in one file, which belongs to one process at a time.
+pub struct Disk {
+    path: PathBuf,
+    open: Open,
+    state: State,
+    open_again: Box<dyn Fn() -> Result<Database, StorageError> + Send>,
+}
+
+enum Open {
+    Yes(Database),
+    /// A write found the disk full. The next one tries anew.
+    Full,
+    /// A write failed in a way that leaves open what is on the disk.
+    Stopped(String),
+}
+
+impl Disk {
+    /// Opens the storage of a data folder. A new one is made only where no hub has been: a lost or damaged file is
+    /// refused, never taken for an empty one.
+    pub fn open(folder: &Path) -> Result<Self, StorageError> {
+        let path = folder.join(FILE);
+        let marker = folder.join(MARKER);
+        if !exists(&path)? {
+            if exists(&marker)? {
+                return Err(StorageError::Missing { path, folder: folder.to_owned() });
+            }
+            fs::create_dir_all(folder).map_err(|error| StorageError::file(folder, "made", error))?;
+            create(&path, |_| Ok(()))?;
+        }
+        if !exists(&marker)? {
+            write_marker(&marker)?;
+        }
+        let again = path.clone();
+        Self::with(path, Box::new(move || open_file(&again)))
+    }
+
+    /// Opens a storage that is given by how to open its database.
+    pub(super) fn with(
+        path: PathBuf,
+        open_again: Box<dyn Fn() -> Result<Database, StorageError> + Send>,
+    ) -> Result<Self, StorageError> {
+        let database = open_again()?;
+        let state = guarded(&path, || read_state(&database, &path))?;
+        Ok(Self { path, open: Open::Yes(database), state, open_again })
+    }
+
+    /// The file that holds everything.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets the version jump, so that whoever remembers later versions of a past that is no more sees no version twice.
+    pub(super) fn skip_versions(&mut self, count: u64) -> Result<(), StorageError> {
+        let state = State { version: Version(self.state.version.0.saturating_add(count)), ..self.state };
+        self.write(|path, transaction| write_state(path, transaction, state))?;
+        self.state = state;
+        Ok(())
+    }
+
+    fn database(&self) -> Result<&Database, StorageError> {
+        match &self.open {
+            Open::Yes(database) => Ok(database),
+            Open::Full => Err(StorageError::Full(self.path.clone())),
+            Open::Stopped(why) => Err(StorageError::Stopped { path: self.path.clone(), why: why.clone() }),
+        }
+    }
+
+    /// After a full disk: opens again what the failed write left, which must be the state before it.
+    fn recover(&mut self) -> Result<(), StorageError> {
+        if !matches!(self.open, Open::Full) {
+            return Ok(());
+        }
+        let database = (self.open_again)()?;
+        if guarded(&self.path, || read_state(&database, &self.path))? == self.state {
+            self.open = Open::Yes(database);
+        } else {
+            self.open = Open::Stopped("the disk was full".to_owned());
+        }
+        Ok(())
+    }
+
+    /// One durable transaction. A failed one closes the database: redb does not go on after a failed write, and what
+    /// a failed sync left behind only a new look at the file can tell.
+    fn write(
+        &mut self,
+        act: impl FnOnce(&Path, &redb::WriteTransaction) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.recover()?;
+        let path = self.path.clone();
+        let database = self.database()?;
+        let written = guarded(&path, || {
+            let transaction =
+                database.begin_write().map_err(|error| StorageError::of(&path, "written", error))?;
+            act(&path, &transaction)?;
+            transaction.commit().map_err(|error| StorageError::of(&path, "written", error))
+        });
+        match &written {
+            Ok(()) => {}
+            Err(StorageError::Full(_)) => self.open = Open::Full,
+            Err(error) => self.open = Open::Stopped(error.to_string()),
+        }
+        written
+    }
+}
+
+impl Storage for Disk {
+    fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
+        let path = &self.path;
+        let database = self.database()?;
+        guarded(path, || {
+            let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
+            each_record(&transaction, path, |key, json| match each(decode_key(key, path)?, json) {
+                Err(StorageError::Object(bad)) => Err(StorageError::damaged(path, bad.to_string())),
+                taken => taken,
+            })
+        })?;
+        Ok(self.state.version)
+    }
+
+    fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
+        let Some(last) = changes.last() else { return Ok(()) };
+        let mut state = State { version: last.version, ..self.state };
+        // Of several changes of one object in one commit, the last is the state after it.
+        let latest: BTreeMap<&Key, Option<&Arc<Stored>>> =
+            changes.iter().map(|change| (&change.key, change.after.as_ref())).collect();
+        self.write(|path, transaction| {
+            let fail = |error: redb::StorageError| StorageError::of(path, "written", error);
+            let mut objects =
+                transaction.open_table(OBJECTS).map_err(|error| StorageError::of(path, "written", error))?;
+            for (key, object) in latest {
+                let key = encode_key(key);
+                let (json, former) = match object {
+                    Some(object) => {
+                        let json = object.to_json();
+                        let former = objects.insert(&key[..], &json[..]).map_err(fail)?;
+                        (Some(json), former.map(|former| former.value().to_vec()))
+                    }
+                    None => {
+                        (None, objects.remove(&key[..]).map_err(fail)?.map(|former| former.value().to_vec()))
+                    }
+                };
+                if let Some(former) = former {
+                    state.remove(&key, &former);
+                }
+                if let Some(json) = json {
+                    state.add(&key, &json);
+                }
+            }
+            drop(objects);
+            write_state(path, transaction, state)
+        })?;
+        self.state = state;
+        Ok(())
+    }
+
+    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+        self.write(|path, transaction| {
+            let mut kept =
+                transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "written", error))?;
+            kept.insert(name, value).map_err(|error| StorageError::of(path, "written", error))?;
+            Ok(())
+        })
+    }
+
+    fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        let path = &self.path;
+        let database = self.database()?;
+        guarded(path, || {
+            let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
+            let kept = transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
+            let value = kept.get(name).map_err(|error| StorageError::of(path, "read", error))?;
+            Ok(value.map(|value| value.value().to_vec()))
+        })
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        let path = self.path.clone();
+        let state = self.state;
+        let transaction =
+            self.database()?.begin_read().map_err(|error| StorageError::of(&path, "read", error))?;
+        Ok(Snapshot::new(move |file| write_snapshot(&transaction, state, &path, file)))
+    }
+}
+
+/// Copies everything that a transaction sees into a new file.
+fn write_snapshot(
+    from: &ReadTransaction,
+    state: State,
+    path: &Path,
+    file: &Path,
+) -> Result<(), StorageError> {
+    if exists(file)? {
+        return Err(StorageError::Exists(file.to_owned()));
+    }
+    create(file, |to| {
+        let fail = |error: redb::StorageError| StorageError::of(file, "written", error);
+        let mut objects = to.open_table(OBJECTS).map_err(|error| StorageError::of(file, "written", error))?;
+        each_record(from, path, |key, json| objects.insert(key, json).map(|_| ()).map_err(fail))?;
+        let mut kept = to.open_table(KEPT).map_err(|error| StorageError::of(file, "written", error))?;
+        let source = from.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
+        for entry in source.iter().map_err(|error| StorageError::of(path, "read", error))? {
+            let (name, value) = entry.map_err(|error| StorageError::of(path, "read", error))?;
+            kept.insert(name.value(), value.value()).map_err(fail)?;
+        }
+        drop((objects, kept));
+        write_state(file, to, state)
+    })
+}
+
+/// Reads all records of a transaction and checks that they are all there as they were written.
+fn each_record(
+    transaction: &ReadTransaction,
+    path: &Path,
+    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let fail = |error: redb::StorageError| StorageError::of(path, "read", error);
+    let expected = state_of(transaction, path)?;
+    let objects = transaction.open_table(OBJECTS).map_err(|error| StorageError::of(path, "read", error))?;
+    let mut found = State { count: 0, digest: 0, ..expected };
+    for entry in objects.iter().map_err(fail)? {
+        let (key, json) = entry.map_err(fail)?;
+        found.add(key.value(), json.value());
+        each(key.value(), json.value())?;
+    }
+    if found != expected {
+        let what = format!("{} objects are read where {} were written", found.count, expected.count);
+        let what =
+            if found.count == expected.count { "objects are not as they were written".into() } else { what };
+        return Err(StorageError::damaged(path, what));
+    }
+    Ok(())
+}
+
+fn read_state(database: &Database, path: &Path) -> Result<State, StorageError> {
+    let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
+    state_of(&transaction, path)
+}
+
+fn state_of(transaction: &ReadTransaction, path: &Path) -> Result<State, StorageError> {
+    let table = transaction.open_table(STATE).map_err(|error| StorageError::of(path, "read", error))?;
+    let state = table.get(STATE_KEY).map_err(|error| StorageError::of(path, "read", error))?;
+    let state = state.ok_or_else(|| StorageError::damaged(path, "it has no state"))?;
+    State::from_bytes(state.value(), path)
+}
+
+fn write_state(path: &Path, transaction: &redb::WriteTransaction, state: State) -> Result<(), StorageError> {
+    let mut table =
+        transaction.open_table(STATE).map_err(|error| StorageError::of(path, "written", error))?;
+    let bytes = state.to_bytes();
+    table.insert(STATE_KEY, &bytes[..]).map_err(|error| StorageError::of(path, "written", error))?;
+    Ok(())
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+/// Makes a complete file: it gets its name only when everything is in it.
+fn create(
+    path: &Path,
+    fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let fail = |doing| move |error| StorageError::file(path, doing, error);
+    if exists(&partial)? {
+        fs::remove_file(&partial).map_err(fail("made"))?;
+    }
+    let made = create_partial(&partial, fill).and_then(|()| {
+        fs::rename(&partial, path).map_err(fail("made"))?;
+        sync_folder(path)
+    });
+    if made.is_err() {
+        // What is left of it is of no use to anybody, and may be what fills the disk.
+        let _ = fs::remove_file(&partial);
+    }
+    made
+}
+
+fn create_partial(
+    path: &Path,
+    fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    // It holds secrets of all users.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let file = file.map_err(|error| StorageError::file(path, "made", error))?;
+    let database = builder().create_file(file).map_err(|error| StorageError::of(path, "made", error))?;
+    initialize(&database, path, fill)
+}
+
+/// Writes the tables, and whatever else belongs into the first commit.
+pub(super) fn initialize(
+    database: &Database,
+    path: &Path,
+    fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let transaction = database.begin_write().map_err(|error| StorageError::of(path, "made", error))?;
+    transaction.open_table(OBJECTS).map_err(|error| StorageError::of(path, "made", error))?;
+    transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "made", error))?;
+    write_state(path, &transaction, State::empty())?;
+    fill(&transaction)?;
+    transaction.commit().map_err(|error| StorageError::of(path, "made", error))
+}
+
+fn open_file(path: &Path) -> Result<Database, StorageError> {
+    let length = fs::metadata(path).map_err(|error| StorageError::file(path, "opened", error))?.len();
+    if length == 0 {
+        // redb takes an empty file for a new one.
+        return Err(StorageError::damaged(path, "it is empty"));
+    }
+    guarded(path, || builder().open(path).map_err(|error| StorageError::of(path, "opened", error)))
+}
+
+/// Runs what reads the file's pages: on pages that make no sense, redb may panic instead of answering.
+fn guarded<T>(path: &Path, act: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+    catch_unwind(AssertUnwindSafe(act))
+        .unwrap_or_else(|_| Err(StorageError::damaged(path, "its pages make no sense")))
+}
+
+fn write_marker(marker: &Path) -> Result<(), StorageError> {
+    let fail = |error| StorageError::file(marker, "written", error);
+    let mut file = File::create(marker).map_err(fail)?;
+    file.write_all(b"This folder belongs to `mailboat hub`. Its data is in hub.redb.\n").map_err(fail)?;
+    file.sync_all().map_err(fail)?;
+    sync_folder(marker)
+}
+
+/// A file's name is durable when its folder is.
+fn sync_folder(path: &Path) -> Result<(), StorageError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| StorageError::file(folder, "synced", error))
+}
+
+fn exists(path: &Path) -> Result<bool, StorageError> {
+    path.try_exists().map_err(|error| StorageError::file(path, "looked at", error))
+}
