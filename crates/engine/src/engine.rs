@@ -105,6 +105,7 @@ pub struct Engine {
     pub(crate) routes: Slab<RouteEntry>,
     route_ids: BTreeMap<RouteId, RouteIndex>,
     by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
     pub(crate) clusters: BTreeMap<ClusterId, ClusterState>,
     pub(crate) fans: Fans,
@@ -159,6 +160,7 @@ impl Engine {
             routes: Slab::new(),
             route_ids: BTreeMap::new(),
             by_kind: HashMap::default(),
+            by_object: HashMap::default(),
             destinations: HashMap::default(),
             clusters: BTreeMap::new(),
             fans: Fans::default(),
@@ -211,6 +213,8 @@ impl Engine {
                 sources.extend(keys(store, &wanted.place, wanted.cluster.as_ref(), &wanted.kind));
             }
         }
+        self.read_alone(index, route.as_ref().and_then(|route| route.source()));
+        sources.extend(route.as_ref().and_then(|route| route.source()).cloned());
         let Some(entry) = self.routes.get_mut(index.0 as usize) else { return };
         if let Some(route) = &route {
             entry.scope = route.scope().clone();
@@ -222,6 +226,28 @@ impl Engine {
         for fan in known.into_iter().chain(listed) {
             self.evaluate_later(fan, Urgency::Live);
         }
+    }
+
+    /// A route reads this object alone from now on, or none that way.
+    fn read_alone(&mut self, index: RouteIndex, source: Option<&Key>) {
+        let before = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
+        if let Some(before) = before.as_ref().and_then(|route| route.source())
+            && let Some(routes) = self.by_object.get_mut(before)
+        {
+            routes.remove(&index);
+            if routes.is_empty() {
+                self.by_object.remove(before);
+            }
+        }
+        if let Some(source) = source {
+            self.by_object.entry(source.clone()).or_default().insert(index);
+        }
+    }
+
+    /// The source of the best claim on a slot; `None` if nobody wants it.
+    pub fn claimant(&self, slot: &Key) -> Option<&Key> {
+        let claim = self.slots.get(self.slots.find(slot)?)?.claims.first()?;
+        self.fans.get(claim.fan).map(|fan| &fan.source)
     }
 
     /// Every list that the configuration is made of is complete: from now on, what no route selects is known
@@ -389,7 +415,8 @@ impl Engine {
     pub(crate) fn routes_of(&self, source: &Key) -> Vec<RouteIndex> {
         let here = self.by_kind.get(&(Some(source.cluster.clone()), source.kind.clone()));
         let anywhere = self.by_kind.get(&(None, source.kind.clone()));
-        here.into_iter().chain(anywhere).flatten().copied().collect()
+        let alone = self.by_object.get(source);
+        here.into_iter().chain(anywhere).chain(alone).flatten().copied().collect()
     }
 
     /// Whether any route would see this object as a source.

@@ -286,6 +286,11 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
     let how = if slot.apply && want.policy.delivery != Delivery::ThreeWay { How::Apply } else { How::Patch };
     let absent_finalizer = missing_finalizer(slot, want);
     match &slot.target {
+        // What the bindings of a place do not vouch for was not there a moment ago: a first delivery, which is not forced
+        // and lets go of what it meets, may make it.
+        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged) if slot.missing => {
+            make(slot, want, absent_finalizer, how)
+        }
         // A create cannot go over anything, so what a moment ago was not there may be made that way.
         Seen::Unknown(doubt) if told_by_reading(*doubt) && slot.missing => {
             make(slot, want, absent_finalizer, How::Patch)
@@ -320,9 +325,10 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
 }
 
 /// Whether an object about which this is known can be told from reading it. Where the followed view shows only what
-/// bears a label, that something is not shown will never mean that it is not there.
+/// bears a label, that something is not shown will never mean that it is not there; nor does it where the view shows
+/// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first.
 fn told_by_reading(doubt: Doubt) -> bool {
-    matches!(doubt, Doubt::Filtered)
+    matches!(doubt, Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged)
 }
 
 /// Nothing stands there: it is made.

@@ -69,6 +69,11 @@ pub trait Route: Send + Sync {
     fn configuration(&self) -> Digest;
     /// Which objects it may select.
     fn sources(&self) -> &[Sources];
+    /// The one object that is its source, where it is one alone and always the same; then [`Route::sources`] are empty.
+    /// There may be many thousand routes of that form over one kind, and a change of one object concerns one of them.
+    fn source(&self) -> Option<&Key> {
+        None
+    }
     /// To which destinations a source goes, and by which entry.
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
     /// What a source is at one destination: usually one want, more with related objects.

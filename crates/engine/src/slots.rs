@@ -68,6 +68,8 @@ pub struct SlotState {
     pub rests: Option<Digest>,
     /// The server looked at it and refused it: somebody has to change something.
     pub rejected: bool,
+    /// What a write told about its namespace, where the view that we follow cannot tell.
+    pub namespace: Told,
     /// How it last stood, for those who ask and for notices when it changes.
     pub verdict: Option<Verdict>,
     /// How it is counted, and with which scope.
@@ -88,6 +90,16 @@ pub enum Reading {
     Missing,
     /// What stands there: [`SlotState::fresh`].
     Found,
+}
+
+/// What the failure of a write told about the slot's namespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Told {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// That it is not there.
+    Missing,
 }
 
 /// What our last call did, until our own view shows it.
@@ -181,6 +193,7 @@ impl SlotState {
             rest_until: 0,
             rests: None,
             rejected: false,
+            namespace: Told::Nothing,
             verdict: None,
             stands: None,
             owed: None,

@@ -18,7 +18,7 @@ use crate::mark::Marked;
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::route::View;
-use crate::slots::{Reading, SlotId, Written};
+use crate::slots::{Reading, SlotId, Told, Written};
 use crate::warrant::{Confirmed, Evidence, Look};
 
 /// Names a call under way.
@@ -432,7 +432,8 @@ impl Engine {
                     Proof::Open => record.unclear_at = Some(version),
                 }
             }
-            Action::EnsureNamespace | Action::Finalizer { .. } | Action::ConfirmGone(_) => {}
+            Action::EnsureNamespace => state.namespace = Told::Nothing,
+            Action::Finalizer { .. } | Action::ConfirmGone(_) => {}
         }
         None
     }

@@ -10,9 +10,9 @@ use mailboat_object::wire::{Fault, FaultKind};
 use super::carry::Work;
 use super::{Away, Engine};
 use crate::fans::RouteIndex;
-use crate::plan::{Action, Verdict, Wait};
+use crate::plan::{Action, Expect, Verdict, Wait};
 use crate::queue::Urgency;
-use crate::slots::{Reading, SlotId};
+use crate::slots::{Reading, SlotId, Told};
 
 /// After so many milliseconds without another hand the count of fights begins anew.
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
@@ -39,6 +39,10 @@ impl Engine {
                     state.reading = Reading::Missing;
                 }
             }
+            // What is to be made cannot be missing: its namespace is.
+            FaultKind::NotFound
+                if matches!(work, Work::Act(Action::Deliver { expect: Expect::New, .. }))
+                    && self.lacks_namespace(id) => {}
             // What was to go is gone.
             FaultKind::NotFound
                 if matches!(
@@ -108,6 +112,13 @@ impl Engine {
             let lane = fan.map_or(RouteIndex(u32::MAX), |fan| self.lane(fan));
             self.plans.push_later(id, lane, until);
         }
+    }
+
+    /// Notes that a slot's namespace is missing; false if it has none, or if that was noted already.
+    fn lacks_namespace(&mut self, id: SlotId) -> bool {
+        let Some(state) = self.slots.get_mut(id) else { return false };
+        !state.key.namespace.is_empty()
+            && std::mem::replace(&mut state.namespace, Told::Missing) == Told::Nothing
     }
 
     fn first_attempt(&mut self, id: SlotId, why: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::mark::{Mark, Marked};
 use crate::plan::{Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{Reading, SlotId, SlotState, Written};
+use crate::slots::{Reading, SlotId, SlotState, Told, Written};
 use crate::want::{Delivery, Hold, Want};
 use crate::warrant::{Evidence, SourceDeleting};
 
@@ -157,6 +157,7 @@ impl Engine {
             match store.get(&namespace_of(&state.key)) {
                 Seen::Absent(_) => return Ready::NamespaceMissing,
                 Seen::Present(namespace) if namespace.deleting => return Ready::NamespaceEnding,
+                Seen::Unknown(_) if state.namespace == Told::Missing => return Ready::NamespaceMissing,
                 Seen::Present(_) | Seen::Unknown(_) => {}
             }
         }

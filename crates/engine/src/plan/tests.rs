@@ -514,6 +514,11 @@ fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
     assert_eq!(row(Doubt::Filtered, false), [Action::Read]);
     let create = Action::Deliver { expect: Expect::New, how: How::Patch };
     assert_eq!(row(Doubt::Filtered, true), [create], "a create, which goes over nothing");
+    for doubt in [Doubt::Claimed, Doubt::NotEngaged] {
+        assert_eq!(row(doubt, false), [Action::Read], "{doubt}");
+        let first = Action::Deliver { expect: Expect::New, how: How::Apply };
+        assert_eq!(row(doubt, true), [first], "{doubt}: a first delivery lets go of what it meets");
+    }
     for doubt in [Doubt::Lost, Doubt::NotListed, Doubt::OlderThanKnown, Doubt::Withdrawn] {
         assert_eq!(row(doubt, false), [], "{doubt}");
         assert_eq!(row(doubt, true), [], "{doubt}");

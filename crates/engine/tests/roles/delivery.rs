@@ -224,3 +224,28 @@ fn a_status_that_changes_while_the_one_before_is_reported_is_reported_as_well() 
     world.run();
     assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
 }
+
+#[test]
+fn a_route_of_one_object_reads_that_object_and_no_other() {
+    let mut world = world();
+    let other = key("workload", "configmaps", "till", "other");
+    world.put(&source(), config_map("1"));
+    world.put(&other, config_map("1"));
+    let mut route = translator("one", &[FLORIN]);
+    route.sources.clear();
+    route.alone = Some(source());
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy()).is_some());
+    assert!(world.object(&key("florin", "configmaps", "till", "other")).is_none(), "another object was read");
+    assert_eq!(world.engine.claimant(&copy()), Some(&source()));
+    world.put(&source(), config_map("2"));
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2");
+    let id = RouteId(Name::new("one"));
+    world.engine.configure(&world.store, &id, None);
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy()).is_none() && world.engine.claimant(&copy()).is_none());
+}

@@ -40,6 +40,7 @@ pub(crate) struct Skeleton {
     pub(crate) since: u64,
     pub(crate) version: u64,
     pub(crate) sources: Vec<Sources>,
+    pub(crate) alone: Option<Key>,
     pub(crate) select: Box<Select>,
     pub(crate) project: Box<Project>,
     pub(crate) policy: Arc<Policy>,
@@ -65,6 +66,7 @@ impl Skeleton {
                 cluster: Some(mailboat_object::key::ClusterId::new(cluster)),
                 kind,
             }],
+            alone: None,
             select,
             project,
             policy: Arc::new(policy),
@@ -87,6 +89,9 @@ impl Route for Skeleton {
     }
     fn sources(&self) -> &[Sources] {
         &self.sources
+    }
+    fn source(&self) -> Option<&Key> {
+        self.alone.as_ref()
     }
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();
