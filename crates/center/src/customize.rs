@@ -9,6 +9,7 @@
 
 mod customizer;
 mod expand;
+mod files;
 mod place;
 
 use std::borrow::Cow;
@@ -19,8 +20,10 @@ use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::malformed::Malformed;
 use mailboat_object::object::Object;
+use serde_json::Value;
 
 pub use customizer::Customizer;
+pub use files::{Files, Shown, Unshown};
 
 /// Where parameters come from: for a destination, its Location.
 pub trait Parameters {
@@ -168,24 +171,34 @@ pub(crate) fn expands(object: Raw<'_>) -> bool {
     asked.and_then(Raw::as_str).is_some_and(|text| text == "true")
 }
 
+/// The same of a tree.
+fn expands_value(object: &Value) -> bool {
+    object["metadata"]["annotations"][annotation::EXPAND_PARAMETERS] == "true"
+}
+
 /// The Customizer that an object asks for, if it asks for one: `name` in the object's own namespace, or
 /// `namespace/name`.
 pub fn wanted_customizer(object: &Object) -> Option<Result<Key, Uncustomized>> {
-    let reference = object.annotation(annotation::CUSTOMIZER)?;
-    let key = |namespace: &str, name: &str| Key {
+    let asked = object.annotation(annotation::CUSTOMIZER)?;
+    let named = reference(&asked, &object.key.namespace);
+    Some(named.map(|(namespace, name)| Key {
         cluster: object.key.cluster.clone(),
         kind: KindId::new(mailboat_api::names::group::EDGE, "customizers"),
         namespace: Name::new(namespace),
         name: Name::new(name),
-    };
+    }))
+}
+
+/// The namespace and name that the annotation of an object in `own_namespace` refers to.
+fn reference<'t>(text: &'t str, own_namespace: &'t str) -> Result<(&'t str, &'t str), Uncustomized> {
     let bad = |what| Err(Uncustomized::BadReference { what });
-    Some(match reference.split('/').collect::<Vec<_>>().as_slice() {
+    match text.split('/').collect::<Vec<_>>().as_slice() {
         [""] => bad("it is empty"),
-        [_] if object.key.namespace.is_empty() => bad("a cluster-scoped object has to say namespace/name"),
-        [name] => Ok(key(&object.key.namespace, name)),
-        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(key(namespace, name)),
+        [_] if own_namespace.is_empty() => bad("a cluster-scoped object has to say namespace/name"),
+        [name] => Ok((own_namespace, name)),
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok((namespace, name)),
         _ => bad("it should be name or namespace/name"),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The one table of commands and flags. Help, completion and `docs/cli.md` are made from it.
 
+mod customize;
 mod syncer;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use mailboat_api::names::object::PROVIDER_WORKSPACE;
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::rights::EdgeAccessArgument;
 
+pub use customize::CustomizeArguments;
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 
 /// Carry workloads from one center to many edge clusters, and bring back what they report
@@ -35,6 +37,7 @@ pub enum Command {
     /// Older names of commands
     #[command(subcommand, hide = true)]
     Workload(Workload),
+    Customize(CustomizeArguments),
     Link(LinkArguments),
     Completion(CompletionArguments),
     /// Print the version

@@ -8,10 +8,12 @@
 //! are spoken to in `mailboat-cluster`; commands ask, send and tell.
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
-//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`link`]; `place` is how they reach servers, [`failure`]
-//! how they fail, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
+//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`customize`], [`link`]; `place` is how they reach servers,
+//! [`failure`] how they fail, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
+pub mod customize;
+mod documents;
 pub mod failure;
 pub mod flags;
 pub mod keeper;
@@ -86,6 +88,7 @@ fn carry_out(command: Command) -> Result<()> {
             asynchronously(syncer_gen::run(&arguments))
         }
         Command::SyncerRemove(arguments) => asynchronously(syncer_remove::run(&arguments)),
+        Command::Customize(arguments) => customize::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Completion(arguments) => {
             clap_complete::generate(

@@ -28,6 +28,9 @@ fn every_documented_call_is_understood() {
         "mailboat syncer --from-kubeconfig f --sync-target-name a --sync-target-uid b",
         "mailboat syncer --from-kubeconfig f --from-context c --to-kubeconfig g --to-context d --sync-target-name a \
          --sync-target-uid b --qps 20 --burst 30 --listen :9 --log-format json --log-level debug",
+        "mailboat customize o.yaml",
+        "mailboat customize - --customizer c.yaml --customizer d.yaml --location l.yaml -o json",
+        "mailboat customize o.yaml --customizer-filename c.yaml",
         "mailboat link /usr/local/bin",
         "mailboat completion bash",
         "mailboat completion powershell",
@@ -53,6 +56,8 @@ fn what_is_not_as_it_should_be_called_ends_with_2() {
         "mailboat syncer-gen guilder --syncer-image i -o f --edge-access most",
         "mailboat syncer-gen guilder --syncer-image i -o f --labels novalue",
         "mailboat syncer-remove guilder --edge-context c",
+        "mailboat customize",
+        "mailboat customize o.yaml -o xml",
         "mailboat completion tcsh",
     ] {
         let error = parse_line(line).expect_err(line);
@@ -93,7 +98,7 @@ fn a_completion_script_knows_every_visible_command() {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command_as_typed(), "mailboat", &mut script);
         let script = String::from_utf8(script).unwrap();
-        for name in ["syncer", "syncer-gen", "syncer-remove", "link", "completion", "version"] {
+        for name in ["syncer", "syncer-gen", "syncer-remove", "customize", "link", "completion", "version"] {
             assert!(script.contains(name), "{shell}: {name} is not in it");
         }
     }
