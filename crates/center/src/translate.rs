@@ -95,11 +95,6 @@ impl Translator {
         }
     }
 
-    /// Whether a source becomes something else at each destination. If not, one body serves all of them.
-    pub fn varies(&self, source: &Object) -> bool {
-        self.departed || copy::is_customized(source)
-    }
-
     /// How a copy is looked after.
     fn policy(&self, source: &Object, view: &View<'_>) -> Result<Arc<Policy>, Hold> {
         if stays_when_unwanted(&source.key.kind) {
@@ -179,6 +174,10 @@ impl Route for Translator {
             wants.push(want(&definition::api_bindings(), &name, body, &self.policies.staying));
         }
         Ok(wants)
+    }
+
+    fn varies(&self, source: &Object) -> bool {
+        self.departed || copy::is_customized(source)
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

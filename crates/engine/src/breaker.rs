@@ -5,6 +5,7 @@
 //! empty answer, one renamed cluster (H1, H5, H8); with the breaker they are asked first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use mailboat_object::digest::{Digest, digest_of_value};
 use mailboat_object::key::{Key, Name};
@@ -52,6 +53,8 @@ struct Scope {
     /// What somebody confirmed and is not gone yet. By slot, because the change's own name is made from all of
     /// its losers and these become fewer while it is carried out.
     released: BTreeSet<Key>,
+    /// The name of what is proposed, once somebody asked: each of thousands of losers asks.
+    change: OnceLock<ChangeId>,
 }
 
 impl Breaker {
@@ -67,6 +70,7 @@ impl Breaker {
         state.evaluated = false;
         state.configuration = Some(configuration);
         state.proposed.clear();
+        state.change.take();
     }
 
     /// The whole scope was evaluated: what was proposed is all that would go.
@@ -98,6 +102,7 @@ impl Breaker {
             let state = self.scopes.entry(scope.clone()).or_default();
             if !state.released.contains(slot) {
                 state.proposed.insert(slot.clone());
+                state.change.take();
             }
         }
     }
@@ -105,7 +110,9 @@ impl Breaker {
     /// A slot is wanted again, or gone.
     pub fn recall(&mut self, scope: &ScopeId, slot: &Key) {
         if let Some(state) = self.scopes.get_mut(scope) {
-            state.proposed.remove(slot);
+            if state.proposed.remove(slot) {
+                state.change.take();
+            }
             state.released.remove(slot);
         }
     }
@@ -118,6 +125,7 @@ impl Breaker {
         let fits = state.evaluated && state.change() == change;
         if fits {
             state.released.append(&mut state.proposed);
+            state.change.take();
         }
         fits
     }
@@ -140,9 +148,11 @@ impl Breaker {
 
 impl Scope {
     fn change(&self) -> ChangeId {
-        let configuration = self.configuration.unwrap_or(Digest::NONE).to_string();
-        let losers = self.proposed.iter().map(ToString::to_string);
-        let change = std::iter::once(configuration).chain(losers).map(Value::from).collect();
-        ChangeId(digest_of_value(&change).bits())
+        *self.change.get_or_init(|| {
+            let configuration = self.configuration.unwrap_or(Digest::NONE).to_string();
+            let losers = self.proposed.iter().map(ToString::to_string);
+            let change = std::iter::once(configuration).chain(losers).map(Value::from).collect();
+            ChangeId(digest_of_value(&change).bits())
+        })
     }
 }

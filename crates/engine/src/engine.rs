@@ -23,7 +23,8 @@ use crate::mark::{Mark, Marked, Marks, OwnerId};
 use crate::plan::{ChangeId, Proof, Verdict};
 use crate::queue::{Queue, Urgency};
 use crate::record::Record;
-use crate::route::{Destination, DestinationId, Route, RouteId};
+use crate::route::{Destination, DestinationId, Rank, Route, RouteId};
+use crate::shared::Shared;
 use crate::slots::{SlotId, Slots};
 use crate::standing::Standings;
 use crate::warrant::WholeConfiguration;
@@ -107,7 +108,9 @@ pub struct Engine {
     by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
-    pub(crate) clusters: BTreeMap<ClusterId, ClusterState>,
+    pub(crate) clusters: BTreeMap<ClusterId, Abilities>,
+    /// The clusters that cannot be reached.
+    pub(crate) away: BTreeMap<ClusterId, Away>,
     pub(crate) fans: Fans,
     pub(crate) slots: Slots,
     pub(crate) evaluations: Queue<evaluate::Evaluation, RouteIndex>,
@@ -121,24 +124,19 @@ pub struct Engine {
     pub(crate) tickets: u64,
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
+    pub(crate) shared: Shared,
 }
 
 /// A route in the engine. It outlives its removal until all that it placed was let go.
 pub(crate) struct RouteEntry {
     pub(crate) id: RouteId,
     pub(crate) scope: ScopeId,
+    /// Shared by all its claims.
+    pub(crate) rank: Arc<Rank>,
     pub(crate) route: Option<Arc<dyn Route>>,
 }
 
-/// What the engine knows about a cluster it writes to.
-#[derive(Clone, Debug)]
-pub(crate) struct ClusterState {
-    pub(crate) abilities: Abilities,
-    /// While it is away: until when no call is tried, and how often in a row that was so.
-    pub(crate) away: Option<Away>,
-}
-
-/// A cluster that cannot be reached.
+/// A cluster that cannot be reached: until when no call is tried, and how often in a row that was so.
 #[derive(Clone, Debug)]
 pub(crate) struct Away {
     pub(crate) until: u64,
@@ -163,6 +161,7 @@ impl Engine {
             by_object: HashMap::default(),
             destinations: HashMap::default(),
             clusters: BTreeMap::new(),
+            away: BTreeMap::new(),
             fans: Fans::default(),
             slots: Slots::default(),
             evaluations: Queue::default(),
@@ -175,12 +174,15 @@ impl Engine {
             tickets: 0,
             notices: Vec::new(),
             standings: Standings::default(),
+            shared: Shared::default(),
         }
     }
 
     /// Names a cluster that may be written, and how.
     pub fn cluster(&mut self, cluster: ClusterId, abilities: Abilities) {
-        self.clusters.insert(cluster, ClusterState { abilities, away: None });
+        self.away.remove(&cluster);
+        self.try_again(&cluster);
+        self.clusters.insert(cluster, abilities);
     }
 
     /// Names a destination. Routes refer to it by its id.
@@ -194,16 +196,18 @@ impl Engine {
             (Some(index), _) => index,
             (None, None) => return,
             (None, Some(route)) => {
-                let entry = RouteEntry { id: id.clone(), scope: route.scope().clone(), route: None };
+                let entry = RouteEntry {
+                    id: id.clone(),
+                    scope: route.scope().clone(),
+                    rank: Arc::new(route.rank()),
+                    route: None,
+                };
                 let index = RouteIndex(u32::try_from(self.routes.insert(entry)).unwrap_or(u32::MAX));
                 self.route_ids.insert(id.clone(), index);
                 index
             }
         };
-        for routes in self.by_kind.values_mut() {
-            routes.remove(&index);
-        }
-        self.by_kind.retain(|_, routes| !routes.is_empty());
+        self.read_no_more(index);
         let digest = route.as_ref().map_or(Digest::NONE, |route| route.configuration());
         let mut sources = Vec::new();
         if let Some(route) = &route {
@@ -218,6 +222,7 @@ impl Engine {
         let Some(entry) = self.routes.get_mut(index.0 as usize) else { return };
         if let Some(route) = &route {
             entry.scope = route.scope().clone();
+            entry.rank = Arc::new(route.rank());
         }
         entry.route = route;
         self.breaker.reopen(&entry.scope.clone(), digest);
@@ -248,6 +253,19 @@ impl Engine {
     pub fn claimant(&self, slot: &Key) -> Option<&Key> {
         let claim = self.slots.get(self.slots.find(slot)?)?.claims.first()?;
         self.fans.get(claim.fan).map(|fan| &fan.source)
+    }
+
+    fn read_no_more(&mut self, index: RouteIndex) {
+        let route = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
+        for sources in route.iter().flat_map(|route| route.sources()) {
+            let of = (sources.cluster.clone(), sources.kind.clone());
+            if let Some(routes) = self.by_kind.get_mut(&of) {
+                routes.remove(&index);
+                if routes.is_empty() {
+                    self.by_kind.remove(&of);
+                }
+            }
+        }
     }
 
     /// Every list that the configuration is made of is complete: from now on, what no route selects is known
@@ -335,24 +353,24 @@ impl Engine {
     /// looked at again.
     fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
         let concerns = |key: &Key| key.kind == *kind && cluster.is_none_or(|cluster| key.cluster == *cluster);
-        let mut stale = BTreeSet::new();
-        for (index, entry) in &self.routes {
-            let route = RouteIndex(u32::try_from(index).unwrap_or(u32::MAX));
+        let mut stale: BTreeSet<_> = self.fans.concerning(cluster, kind).into_iter().collect();
+        for route in self.routes_reading(cluster, kind) {
+            let Some(entry) = self.routes.get(route.0 as usize) else { continue };
             let reads = entry.route.iter().flat_map(|route| route.sources());
             for sources in reads.filter(|sources| sources.kind == *kind && sources.place == *place) {
-                let listed = keys(store, place, sources.cluster.as_ref(), kind);
-                stale.extend(listed.into_iter().filter(concerns).map(|source| (route, source)));
-            }
-            for fan in self.fans.of_route(route) {
-                let source = self.fans.get(fan).map(|fan| &fan.source).filter(|source| concerns(source));
-                stale.extend(source.map(|source| (route, source.clone())));
+                let narrowed = match (&sources.cluster, cluster) {
+                    (Some(one), Some(other)) if one != other => continue,
+                    (one, other) => one.as_ref().or(other),
+                };
+                let listed = keys(store, place, narrowed, kind);
+                stale.extend(listed.into_iter().map(|source| (route, source)));
             }
         }
         for (route, source) in stale {
             let fan = self.fans.of(route, &source);
             self.evaluate_later(fan, Urgency::Listed);
         }
-        for slot in self.slots.matching(|slot| concerns(&slot.key)) {
+        for slot in self.slots.of_kind(cluster, kind) {
             self.plan_later(slot, Urgency::Listed);
         }
         self.settle_all_waiting(concerns);
@@ -417,6 +435,19 @@ impl Engine {
         let anywhere = self.by_kind.get(&(None, source.kind.clone()));
         let alone = self.by_object.get(source);
         here.into_iter().chain(anywhere).chain(alone).flatten().copied().collect()
+    }
+
+    /// The routes that read a kind in a cluster, or anywhere.
+    fn routes_reading(&self, cluster: Option<&ClusterId>, kind: &KindId) -> BTreeSet<RouteIndex> {
+        let fits = |of: &(Option<ClusterId>, KindId)| of.1 == *kind;
+        match cluster {
+            Some(cluster) => {
+                let here = self.by_kind.get(&(Some(cluster.clone()), kind.clone()));
+                let anywhere = self.by_kind.get(&(None, kind.clone()));
+                here.into_iter().chain(anywhere).flatten().copied().collect()
+            }
+            None => self.by_kind.iter().filter(|(of, _)| fits(of)).flat_map(|(_, r)| r).copied().collect(),
+        }
     }
 
     /// Whether any route would see this object as a source.

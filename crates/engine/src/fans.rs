@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use mailboat_object::key::{Key, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_store::seen::Absence;
 use slab::Slab;
 use smallvec::SmallVec;
@@ -64,7 +64,9 @@ pub enum Reader {
 #[derive(Default)]
 pub struct Fans {
     all: Slab<Fan>,
-    ids: HashMap<(RouteIndex, Key), FanId, foldhash::fast::FixedState>,
+    /// By source first, so that all that concerns a kind in a cluster stands together.
+    ids: BTreeMap<(Key, RouteIndex), FanId>,
+    by_route: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     readers: HashMap<Read, SmallVec<[Reader; 2]>, foldhash::fast::FixedState>,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
@@ -73,8 +75,8 @@ pub struct Fans {
 impl Fans {
     /// The fan of a route's source, made if there is none.
     pub fn of(&mut self, route: RouteIndex, source: &Key) -> FanId {
-        if let Some(id) = self.ids.get(&(route, source.clone())) {
-            return *id;
+        if let Some(id) = self.find(route, source) {
+            return id;
         }
         let id = FanId(index(self.all.insert(Fan {
             route,
@@ -86,13 +88,14 @@ impl Fans {
             stale: false,
             bare: 0,
         })));
-        self.ids.insert((route, source.clone()), id);
+        self.ids.insert((source.clone(), route), id);
+        self.by_route.entry(route).or_default().insert(id);
         id
     }
 
     /// The fan of a route's source, if there is one.
     pub fn find(&self, route: RouteIndex, source: &Key) -> Option<FanId> {
-        self.ids.get(&(route, source.clone())).copied()
+        self.ids.get(&(source.clone(), route)).copied()
     }
 
     /// A fan.
@@ -108,7 +111,13 @@ impl Fans {
     /// Forgets a fan that has no legs any more.
     pub fn remove(&mut self, id: FanId) {
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
-            self.ids.remove(&(fan.route, fan.source));
+            self.ids.remove(&(fan.source, fan.route));
+            if let Some(fans) = self.by_route.get_mut(&fan.route) {
+                fans.remove(&id);
+                if fans.is_empty() {
+                    self.by_route.remove(&fan.route);
+                }
+            }
             self.decide(fan.route, id, false);
         }
     }
@@ -139,14 +148,30 @@ impl Fans {
 
     /// All fans of a route, in the order of their sources.
     pub fn of_route(&self, route: RouteIndex) -> Vec<FanId> {
-        let mut found: Vec<_> = self
-            .all
-            .iter()
-            .filter(|(_, fan)| fan.route == route)
-            .map(|(id, fan)| (&fan.source, id))
-            .collect();
+        let fans = self.by_route.get(&route).into_iter().flatten();
+        let mut found: Vec<_> = fans.filter_map(|id| Some((&self.get(*id)?.source, *id))).collect();
         found.sort();
-        found.into_iter().map(|(_, id)| FanId(index(id))).collect()
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// All fans whose source is of a kind, in one cluster or in any, with the route and the source of each.
+    pub fn concerning(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<(RouteIndex, Key)> {
+        let concerns = |(source, route): &(Key, RouteIndex)| (*route, source.clone());
+        match cluster {
+            Some(cluster) => {
+                let first = Key {
+                    cluster: cluster.clone(),
+                    kind: kind.clone(),
+                    namespace: Name::EMPTY,
+                    name: Name::EMPTY,
+                };
+                let from = self.ids.range((first, RouteIndex(0))..).map(|(at, _)| at);
+                from.take_while(|(source, _)| source.cluster == *cluster && source.kind == *kind)
+                    .map(concerns)
+                    .collect()
+            }
+            None => self.ids.keys().filter(|(source, _)| source.kind == *kind).map(concerns).collect(),
+        }
     }
 
     /// Notes what was read, so that a change of it wakes the reader.

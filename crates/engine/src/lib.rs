@@ -27,6 +27,7 @@ pub mod queue;
 pub mod record;
 pub mod role;
 pub mod route;
+mod shared;
 pub mod slots;
 pub mod standing;
 pub mod want;

@@ -78,6 +78,12 @@ pub trait Route: Send + Sync {
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
     /// What a source is at one destination: usually one want, more with related objects.
     fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold>;
+    /// Whether what a source is depends on where it goes. If not, it is projected once for all its destinations, and
+    /// each gets that in its own cluster; with ten thousand destinations this is what counts.
+    fn varies(&self, source: &Object) -> bool {
+        let _ = source;
+        true
+    }
     /// The status on its way back to the source; `None` if nothing is to be said.
     fn report(&self, source: &Object, target: &Object, view: &View<'_>) -> Result<Option<Body>, Hold>;
 }

@@ -1,10 +1,10 @@
 //! All slots: who claims them, what is remembered of them, and what is under way.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{ClusterId, Key, Uid, Version};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use slab::Slab;
 use smallvec::SmallVec;
@@ -115,23 +115,29 @@ pub enum Written {
 #[derive(Default)]
 pub struct Slots {
     all: Slab<SlotState>,
-    ids: HashMap<Key, SlotId, foldhash::fast::FixedState>,
+    /// By cluster and kind, because whole kinds become known and doubtful.
+    ids: HashMap<(ClusterId, KindId), Addresses, foldhash::fast::FixedState>,
 }
+
+/// The slots of one kind in one cluster, by namespace and name.
+type Addresses = BTreeMap<(Name, Name), SlotId>;
 
 impl Slots {
     /// The slot at a key, made if there is none.
     pub fn at(&mut self, key: &Key) -> SlotId {
-        if let Some(id) = self.ids.get(key) {
-            return *id;
+        if let Some(id) = self.find(key) {
+            return id;
         }
         let id = SlotId(u32::try_from(self.all.insert(SlotState::new(key.clone()))).unwrap_or(u32::MAX));
-        self.ids.insert(key.clone(), id);
+        let (of, at) = address(key);
+        self.ids.entry(of).or_default().insert(at, id);
         id
     }
 
     /// The slot at a key, if there is one.
     pub fn find(&self, key: &Key) -> Option<SlotId> {
-        self.ids.get(key).copied()
+        let (of, at) = address(key);
+        self.ids.get(&of)?.get(&at).copied()
     }
 
     /// A slot.
@@ -147,7 +153,24 @@ impl Slots {
     /// Forgets a slot that nobody wants and where nothing of ours stands.
     pub fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.all.try_remove(id.0 as usize) {
-            self.ids.remove(&slot.key);
+            let (of, at) = address(&slot.key);
+            if let Some(slots) = self.ids.get_mut(&of) {
+                slots.remove(&at);
+                if slots.is_empty() {
+                    self.ids.remove(&of);
+                }
+            }
+        }
+    }
+
+    /// The slots of a kind, in one cluster or in any, in the order of their keys.
+    pub fn of_kind(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<SlotId> {
+        match cluster {
+            Some(cluster) => {
+                let slots = self.ids.get(&(cluster.clone(), kind.clone()));
+                slots.into_iter().flat_map(BTreeMap::values).copied().collect()
+            }
+            None => self.matching(|slot| slot.key.kind == *kind),
         }
     }
 
@@ -172,6 +195,10 @@ impl Slots {
         found.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
         found.into_iter().map(|(id, _)| SlotId(u32::try_from(id).unwrap_or(u32::MAX))).collect()
     }
+}
+
+fn address(key: &Key) -> ((ClusterId, KindId), (Name, Name)) {
+    ((key.cluster.clone(), key.kind.clone()), (key.namespace.clone(), key.name.clone()))
 }
 
 impl SlotState {

@@ -12,7 +12,7 @@ use mailboat_store::store::Store;
 
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
-use super::{ClusterState, Engine, Next};
+use super::{Engine, Next};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
@@ -65,10 +65,7 @@ impl Engine {
         self.try_those_away(now);
         while self.flights.len() < self.options.in_flight {
             let Some(slot) = self.plans.pop(now) else {
-                let waits = |cluster: &ClusterState| {
-                    cluster.away.as_ref().filter(|away| !away.trying).map(|a| a.until)
-                };
-                let away = self.clusters.values().filter_map(waits).min();
+                let away = self.away.values().filter(|away| !away.trying).map(|away| away.until).min();
                 return match [self.plans.due(), away].into_iter().flatten().min() {
                     Some(at) => Next::WaitUntil(at),
                     None => Next::Idle,
@@ -141,6 +138,7 @@ impl Engine {
         if let Some(met) = self.slots.get(id)?.met.clone() {
             return self.look_before(now, id, &met);
         }
+        self.project_once(store, id);
         let sight = self.look_at(store, id)?;
         let state = self.slots.get_mut(id)?;
         if !matches!(sight.target, Seen::Unknown(_)) {
@@ -196,7 +194,6 @@ impl Engine {
         let Some(state) = self.slots.get(id) else {
             return Plan { verdict: Verdict::Settled, actions: smallvec::smallvec![] };
         };
-        let cluster = self.clusters.get(&state.key.cluster);
         plan(&Slot {
             key: &state.key,
             owner: &self.owner,
@@ -216,7 +213,7 @@ impl Engine {
             likeness: sight.likeness,
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
-            apply: cluster.is_some_and(|cluster| cluster.abilities.apply),
+            apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
             missing: state.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
         })

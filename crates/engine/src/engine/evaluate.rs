@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
-use crate::route::{DestinationId, Route, View};
+use crate::route::{DestinationId, Rank, Route, View};
 use crate::slots::{Claim, SlotId};
-use crate::want::Hold;
+use crate::want::{Hold, Want};
 use crate::warrant::SourceGone;
 
 /// Something that waits to be evaluated.
@@ -72,6 +72,7 @@ impl Engine {
     }
 
     fn evaluate_fan(&mut self, store: &Store, id: FanId) {
+        self.shared.forget(id);
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
         let source_key = fan.source.clone();
@@ -107,8 +108,12 @@ impl Engine {
                             fan.by = selected.by.clone();
                         }
                         self.keep_legs(id, &selected.to, None);
-                        for to in selected.to.iter() {
-                            self.evaluate_leg(store, id, *to, route.as_ref(), &source);
+                        if selected.to.len() > 1 && !route.varies(&source) {
+                            self.evaluate_alike(store, id, &selected.to, route.as_ref(), &source);
+                        } else {
+                            for to in selected.to.iter() {
+                                self.evaluate_leg(store, id, *to, route.as_ref(), &source);
+                            }
                         }
                         self.fans.note_undecided(id);
                     }
@@ -153,6 +158,32 @@ impl Engine {
         }
     }
 
+    /// What is the same at all destinations is projected once, for the first of them that is known.
+    fn evaluate_alike(
+        &mut self,
+        store: &Store,
+        id: FanId,
+        all: &[DestinationId],
+        route: &dyn Route,
+        source: &Object,
+    ) {
+        let Some(first) = all.iter().find_map(|to| self.destinations.get(to)) else { return };
+        let view = View::new(store);
+        let wants = route.project(source, first, &view);
+        self.fans.note(view.take_reads(), Reader::Fan(id));
+        let wants: Arc<[Want]> = match wants {
+            Ok(wants) => wants.into(),
+            Err(hold) => return self.hold_fan(id, hold),
+        };
+        for to in all {
+            let Some(destination) = self.destinations.get(to) else { continue };
+            let there = |want: &Want| Key { cluster: destination.cluster.clone(), ..want.slot.clone() };
+            let keys: Vec<Key> = wants.iter().map(there).collect();
+            self.claim_leg(id, *to, &keys, route, source);
+        }
+        self.shared.remember(id, wants);
+    }
+
     fn evaluate_leg(
         &mut self,
         store: &Store,
@@ -184,7 +215,7 @@ impl Engine {
     }
 
     fn claim_leg(&mut self, id: FanId, to: DestinationId, keys: &[Key], route: &dyn Route, source: &Object) {
-        let rank = Arc::new(route.rank());
+        let Some(rank) = self.rank_of(id) else { return };
         let slots: SmallVec<[SlotId; 2]> = keys.iter().map(|key| self.slots.at(key)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
         let before = fan.change_leg(to, |leg| {
@@ -212,6 +243,10 @@ impl Engine {
             self.unsettled.remove(&slot);
             self.plan_later(slot, Urgency::Live);
         }
+    }
+
+    fn rank_of(&self, fan: FanId) -> Option<Arc<Rank>> {
+        Some(Arc::clone(&self.routes.get(self.fans.get(fan)?.route.0 as usize)?.rank))
     }
 
     /// The lane of a route in the queues.

@@ -13,6 +13,7 @@ use crate::fans::RouteIndex;
 use crate::plan::{Action, Expect, Verdict, Wait};
 use crate::queue::Urgency;
 use crate::slots::{Reading, SlotId, Told};
+use crate::standing::Part;
 
 /// After so many milliseconds without another hand the count of fights begins anew.
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
@@ -136,33 +137,39 @@ impl Engine {
         let Some(state) = self.slots.get_mut(id) else { return };
         state.fault = Some(why.into());
         let key = state.key.clone();
-        let Some(cluster) = self.clusters.get_mut(&key.cluster) else { return };
-        let attempts = cluster.away.as_ref().map_or(0, |away| away.attempts);
+        if !self.clusters.contains_key(&key.cluster) {
+            return;
+        }
+        let attempts = self.away.get(&key.cluster).map_or(0, |away| away.attempts);
         let delay = self.options.back_off(attempts);
         let until = now + delay / 2 + jitter(&key, attempts, delay);
-        cluster.away = Some(Away { until, attempts: attempts.saturating_add(1), first: id, trying: false });
+        let away = Away { until, attempts: attempts.saturating_add(1), first: id, trying: false };
+        self.away.insert(key.cluster, away);
     }
 
     /// A call to the cluster was answered: everything that waited for it goes on.
     pub(super) fn cluster_answers(&mut self, cluster: &ClusterId) {
-        let Some(state) = self.clusters.get_mut(cluster) else { return };
-        if state.away.take().is_none() {
-            return;
+        if self.away.remove(cluster).is_some() {
+            self.try_again(cluster);
         }
+    }
+
+    /// Whatever waits for a cluster goes on.
+    pub(super) fn try_again(&mut self, cluster: &ClusterId) {
         let waits = Verdict::Waiting(Wait::Cluster);
-        for slot in
-            self.slots.matching(|slot| slot.key.cluster == *cluster && slot.verdict.as_ref() == Some(&waits))
-        {
-            self.plan_later(slot, Urgency::Live);
+        let there: Vec<SlotId> = self.standings.not_current(&Part::Cluster(cluster.clone())).collect();
+        for slot in there {
+            if self.slots.get(slot).is_some_and(|state| state.verdict.as_ref() == Some(&waits)) {
+                self.plan_later(slot, Urgency::Live);
+            }
         }
     }
 
     /// Lets one slot try a cluster whose time has come.
     pub(super) fn try_those_away(&mut self, now: u64) {
         let due: Vec<SlotId> = self
-            .clusters
+            .away
             .values_mut()
-            .filter_map(|cluster| cluster.away.as_mut())
             .filter(|away| !away.trying && away.until <= now)
             .map(|away| {
                 away.trying = true;
@@ -179,16 +186,9 @@ impl Engine {
 
     /// The slot that was to try a cluster has nothing to say there any more: let the others try.
     pub(super) fn nothing_to_try(&mut self, slot: SlotId) {
-        let tried = |cluster: &super::ClusterState| {
-            cluster.away.as_ref().is_some_and(|a| a.trying && a.first == slot)
-        };
-        let clusters: Vec<ClusterId> = self
-            .clusters
-            .iter()
-            .filter(|(_, state)| tried(state))
-            .map(|(cluster, _)| cluster.clone())
-            .collect();
-        for cluster in clusters {
+        let tried = self.away.iter().filter(|(_, away)| away.trying && away.first == slot);
+        let tried: Vec<ClusterId> = tried.map(|(cluster, _)| cluster.clone()).collect();
+        for cluster in tried {
             self.cluster_answers(&cluster);
         }
     }

@@ -15,6 +15,7 @@ use crate::mark::{Mark, Marked};
 use crate::plan::{Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
+use crate::shared::in_cluster;
 use crate::slots::{Reading, SlotId, SlotState, Told, Written};
 use crate::want::{Delivery, Hold, Want};
 use crate::warrant::{Evidence, SourceDeleting};
@@ -37,6 +38,25 @@ pub(super) enum WantedHere {
 }
 
 impl Engine {
+    /// Sees to it that what is the same at all destinations of a slot's source is projected once for all of them.
+    pub(super) fn project_once(&mut self, store: &Store, id: SlotId) {
+        let claim = self.slots.get(id).and_then(|state| state.claims.first());
+        let Some(claim) = claim.cloned().filter(|claim| self.shared.get(claim.fan).is_none()) else { return };
+        let Some(fan) = self.fans.get(claim.fan).filter(|fan| fan.legs.len() > 1 && fan.hold.is_none())
+        else {
+            return;
+        };
+        let route = self.routes.get(fan.route.0 as usize).and_then(|entry| entry.route.clone());
+        if let (Some(route), Seen::Present(source)) = (route, store.get(&fan.source))
+            && !route.varies(source)
+            && let Some(destination) = self.destinations.get(&claim.to)
+            // What was read was noted when the fan was evaluated.
+            && let Ok(wants) = route.project(source, destination, &View::new(store))
+        {
+            self.shared.remember(claim.fan, wants.into());
+        }
+    }
+
     /// What there is to see of a slot; nothing while our own last write is not visible yet.
     pub(super) fn look_at(&self, store: &Store, id: SlotId) -> Option<Sight> {
         let state = self.slots.get(id)?;
@@ -102,9 +122,18 @@ impl Engine {
         if mark.as_ref().is_some_and(|mark| went_back(&source, mark)) {
             return undecided(held(&fan.source, "its source shows an older version than was delivered"));
         }
-        match route.project(&source, destination, &View::new(store)) {
+        let wanted = match self.shared.get(claim.fan) {
+            Some(alike) => Ok(alike
+                .iter()
+                .find(|want| is_in_slot(want, &state.key))
+                .map(|want| in_cluster(want, &state.key.cluster))),
+            None => route
+                .project(&source, destination, &View::new(store))
+                .map(|wants| wants.into_iter().find(|want| want.slot == state.key)),
+        };
+        match wanted {
             Err(hold) => undecided(hold),
-            Ok(wants) => match wants.into_iter().find(|want| want.slot == state.key) {
+            Ok(want) => match want {
                 None => undecided(held(&fan.source, "its source is being evaluated")),
                 Some(want) => {
                     let ending = want
@@ -130,13 +159,10 @@ impl Engine {
         state: &SlotState,
         wanted: &WantedHere,
     ) -> Ready {
-        match self.clusters.get(&state.key.cluster) {
-            None => return Ready::ClusterAway,
-            // One slot tries; the others wait for its answer.
-            Some(cluster) if cluster.away.as_ref().is_some_and(|away| !away.trying || away.first != id) => {
-                return Ready::ClusterAway;
-            }
-            Some(_) => {}
+        // One slot tries; the others wait for its answer.
+        let away = self.away.get(&state.key.cluster).is_some_and(|away| !away.trying || away.first != id);
+        if away || !self.clusters.contains_key(&state.key.cluster) {
+            return Ready::ClusterAway;
         }
         // Another intent than the one that failed is tried at once.
         let intent = match wanted {
@@ -217,6 +243,11 @@ fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> L
         return Likeness::Same;
     }
     Likeness::Unread
+}
+
+/// Whether a want that is the same in every cluster is meant for a slot.
+fn is_in_slot(want: &Want, slot: &Key) -> bool {
+    want.slot.kind == slot.kind && want.slot.namespace == slot.namespace && want.slot.name == slot.name
 }
 
 /// Whether a mark says what a want wants.

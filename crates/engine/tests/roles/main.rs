@@ -7,6 +7,7 @@ mod faults;
 mod ownership;
 mod prelude;
 mod roles;
+mod scale;
 mod server;
 mod standing;
 mod telling;

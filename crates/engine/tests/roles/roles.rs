@@ -1,6 +1,7 @@
 //! Four small routes, one for each role, and the marks that they share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{OwnerId, StandardMarks};
@@ -44,6 +45,10 @@ pub(crate) struct Skeleton {
     pub(crate) select: Box<Select>,
     pub(crate) project: Box<Project>,
     pub(crate) policy: Arc<Policy>,
+    /// Whether what a source is depends on where it goes.
+    pub(crate) varies: bool,
+    /// How often something was projected.
+    pub(crate) projections: Arc<AtomicUsize>,
 }
 
 impl Skeleton {
@@ -70,6 +75,8 @@ impl Skeleton {
             select,
             project,
             policy: Arc::new(policy),
+            varies: true,
+            projections: Arc::default(),
         }
     }
 }
@@ -98,6 +105,7 @@ impl Route for Skeleton {
         Ok(Selected { to: to.into(), by: Name::new("spec.downsync[0]") })
     }
     fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
+        self.projections.fetch_add(1, Ordering::Relaxed);
         let wants = (self.project)(source, to, view)?;
         let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
         Ok(wants
@@ -117,6 +125,9 @@ impl Route for Skeleton {
                 }
             })
             .collect())
+    }
+    fn varies(&self, _: &Object) -> bool {
+        self.varies
     }
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
         Ok(target.status_json().map(|status| Body { json: Arc::from(status), digest: target.status }))

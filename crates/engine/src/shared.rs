@@ -1,0 +1,50 @@
+//! Projections that are the same at every destination: made once, and remembered while they are being delivered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use mailboat_object::key::{ClusterId, Key};
+
+use crate::fans::FanId;
+use crate::want::Want;
+
+/// So many are remembered. Destinations of one source are delivered to one after the other, so that few sources are in
+/// the making at any time; what is forgotten is projected again.
+const REMEMBERED: usize = 256;
+
+/// The projections that are remembered, the oldest first. Each is good until its fan is evaluated anew: whatever it was
+/// made from wakes the fan when it changes, and nothing is planned while something waits for evaluation.
+#[derive(Default)]
+pub(crate) struct Shared {
+    wants: BTreeMap<FanId, Arc<[Want]>>,
+    oldest: VecDeque<FanId>,
+}
+
+impl Shared {
+    /// What was projected for all destinations of a fan.
+    pub(crate) fn get(&self, fan: FanId) -> Option<&Arc<[Want]>> {
+        self.wants.get(&fan)
+    }
+
+    pub(crate) fn remember(&mut self, fan: FanId, wants: Arc<[Want]>) {
+        if self.wants.insert(fan, wants).is_none() {
+            self.oldest.push_back(fan);
+        }
+        while self.oldest.len() > REMEMBERED {
+            if let Some(fan) = self.oldest.pop_front() {
+                self.wants.remove(&fan);
+            }
+        }
+    }
+
+    pub(crate) fn forget(&mut self, fan: FanId) {
+        if self.wants.remove(&fan).is_some() {
+            self.oldest.retain(|other| *other != fan);
+        }
+    }
+}
+
+/// A want as it is in another cluster.
+pub(crate) fn in_cluster(want: &Want, cluster: &ClusterId) -> Want {
+    Want { slot: Key { cluster: cluster.clone(), ..want.slot.clone() }, ..want.clone() }
+}

@@ -1,0 +1,111 @@
+//! A change costs work for what it concerns, and for nothing else.
+
+use std::sync::atomic::Ordering;
+
+use crate::prelude::*;
+
+const EDGES: usize = 20;
+const SOURCES: usize = 10;
+
+/// A translator from one workspace to many edges, after everything was delivered.
+fn delivered(varies: bool) -> (World, Arc<std::sync::atomic::AtomicUsize>) {
+    let mut clusters: Vec<String> = (0..EDGES).map(|edge| format!("edge-{edge:02}")).collect();
+    clusters.push("workload".to_owned());
+    let names: Vec<&str> = clusters.iter().map(String::as_str).collect();
+    let mut world = World::new(&names);
+    for cluster in &names {
+        let namespace = key(cluster, "namespaces", "", "till");
+        world.put(&namespace, json!({ "apiVersion": "v1", "kind": "Namespace" }));
+        for kind in ["configmaps", "customizers", "namespaces"] {
+            world.follow(cluster, kind);
+        }
+    }
+    for number in 0..SOURCES {
+        let mut object = config_map("1");
+        if number == 0 {
+            object["metadata"]["annotations"] = json!({ "customizer": "colors" });
+        }
+        world.put(&named(number), object);
+    }
+    let customizer = key("workload", "customizers", "", "colors");
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "red" }));
+    world.run();
+    let all: Vec<u32> = (0..u32::try_from(EDGES).unwrap()).collect();
+    let mut route = translator("p1", &all);
+    route.varies = varies;
+    let projections = Arc::clone(&route.projections);
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world).len(), EDGES * SOURCES);
+    (world, projections)
+}
+
+fn named(number: usize) -> Key {
+    key("workload", "configmaps", "till", &format!("config-{number}"))
+}
+
+#[test]
+fn what_does_not_vary_is_projected_once_for_all_destinations() {
+    let (mut world, projections) = delivered(false);
+    assert_eq!(projections.swap(0, Ordering::Relaxed), SOURCES, "once for each source");
+    world.put(&named(3), config_map("2"));
+    world.run();
+    assert_eq!(written(&mut world).len(), EDGES);
+    assert_eq!(projections.swap(0, Ordering::Relaxed), 1);
+    // What was read for all of them wakes all of them, once.
+    let customizer = key("workload", "customizers", "", "colors");
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "blue" }));
+    world.run();
+    assert_eq!(written(&mut world).len(), EDGES);
+    assert_eq!(projections.swap(0, Ordering::Relaxed), 1);
+    for edge in 0..EDGES {
+        let copy = key(&format!("edge-{edge:02}"), "configmaps", "till", "config-0");
+        assert_eq!(world.object(&copy).unwrap()["data"], json!({ "a": "1", "custom": "blue" }));
+    }
+}
+
+#[test]
+fn a_changed_object_costs_work_for_what_it_concerns_only() {
+    let (mut world, projections) = delivered(true);
+    projections.store(0, Ordering::Relaxed);
+    world.put(&named(3), config_map("2"));
+    world.run();
+    assert_eq!(written(&mut world).len(), EDGES);
+    // To find its slots, to deliver, and to see what was delivered.
+    assert!(projections.swap(0, Ordering::Relaxed) <= 3 * EDGES);
+    // A copy that another hand touched concerns itself alone.
+    let copy = key("edge-07", "configmaps", "till", "config-3");
+    let mut theirs = world.object(&copy).unwrap().clone();
+    theirs["data"]["a"] = json!("theirs");
+    world.put(&copy, theirs);
+    world.run();
+    assert_eq!(written(&mut world).len(), 1);
+    let spent = projections.swap(0, Ordering::Relaxed);
+    assert!(spent <= 4, "{spent} projections for one slot");
+    // An object that no route selects concerns nobody.
+    world.put(
+        &key("workload", "configmaps", "till", "other"),
+        json!({ "apiVersion": "v1", "kind": "ConfigMap" }),
+    );
+    world.run();
+    assert_eq!(projections.swap(0, Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_cluster_that_is_named_late_gets_what_waited_for_it() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    world.engine.destination(mailboat_engine::route::Destination {
+        id: mailboat_engine::route::DestinationId(9),
+        cluster: mailboat_object::key::ClusterId::new("late"),
+    });
+    configure(&mut world, translator("p1", &[9]));
+    known(&mut world);
+    world.run();
+    let late = key("late", "configmaps", "till", "pos");
+    assert_eq!(world.engine.verdict(&late), Some(&Verdict::Waiting(Wait::Cluster)));
+    world.engine.cluster(late.cluster.clone(), mailboat_object::wire::Abilities { apply: true, whole: true });
+    world.run();
+    assert_ne!(world.engine.verdict(&late), Some(&Verdict::Waiting(Wait::Cluster)));
+}
