@@ -7,8 +7,10 @@
 //!
 //! This crate never ships, and never decides what a bar is: each benchmark states its own.
 //!
-//! Reading order: [`Measurement`], then [`memory`].
+//! Reading order: [`Measurement`], then [`memory`] and [`cpu`]; [`fleet`] for those that need a whole center.
 
+pub mod cpu;
+pub mod fleet;
 pub mod measurement;
 pub mod memory;
 
