@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::mark::Marks;
 use crate::plan::{Action, Expect, How};
-use crate::want::{Body, StatusReturn, Want};
+use crate::want::{Body, Delivery, StatusReturn, Want};
 
 /// What a request is made from.
 pub struct Parts<'a> {
@@ -140,7 +140,10 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
     let manager = parts.manager.clone();
     let verb = match (how, expect) {
         (How::Apply, Expect::New) => Verb::Apply { body, manager, force: false },
-        (How::Apply, Expect::Uid(_)) => Verb::Apply { body, manager, force: true },
+        // What is another's keeps its fields: who wants them to be ours as well has to agree on them.
+        (How::Apply, Expect::Uid(_)) => {
+            Verb::Apply { body, manager, force: want.policy.delivery != Delivery::Overlay }
+        }
         (How::Patch, Expect::New) => Verb::Create { body, manager },
         (How::Patch, Expect::Uid(_)) => Verb::Merge { body, manager },
     };

@@ -34,6 +34,9 @@ pub struct Mark {
     /// Whoever put it there knew the object. A first delivery does not: it may meet something, and if its answer is
     /// then lost, our mark stands on what is not ours.
     pub confirmed: bool,
+    /// The object is another's, and only some of its fields are ours: they go when they are no longer wanted, and the
+    /// object stays.
+    pub overlay: bool,
 }
 
 /// What the marks on an object say.

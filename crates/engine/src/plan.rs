@@ -285,6 +285,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
     }
     let how = if slot.apply && want.policy.delivery != Delivery::ThreeWay { How::Apply } else { How::Patch };
     let absent_finalizer = missing_finalizer(slot, want);
+    let overlays = want.policy.delivery == Delivery::Overlay;
     match &slot.target {
         // What the bindings of a place do not vouch for was not there a moment ago: a first delivery, which is not forced
         // and lets go of what it meets, may make it.
@@ -299,17 +300,18 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
         Seen::Unknown(doubt) => waiting(Wait::Target(*doubt)),
         Seen::Absent(_) => make(slot, want, absent_finalizer, how),
         Seen::Present(target) => match slot.marked {
-            Marked::Ours(mark) if mark.owner == *slot.owner => {
+            Marked::Ours(mark) if mark.owner == *slot.owner && (!mark.overlay || overlays) => {
                 follow(slot, want, target, absent_finalizer, how)
             }
-            Marked::Ours(mark) => refused(Refusal::OthersOwn(mark.owner.clone())),
+            Marked::Ours(mark) if mark.owner != *slot.owner => {
+                refused(Refusal::OthersOwn(mark.owner.clone()))
+            }
             Marked::Others(owner) => refused(Refusal::OthersOwn(owner.clone())),
-            // Fields on an object that is not ours need no mark of ours on it.
-            Marked::Nobodys if want.policy.delivery == Delivery::Overlay => {
-                follow(slot, want, target, absent_finalizer, how)
-            }
-            // The user asked on the source for this object to be taken over.
-            Marked::Nobodys if want.policy.adopt == Adopt::Unmarked && !target.deleting => {
+            // Some fields go on an object that is another's and stays so.
+            Marked::Nobodys if overlays => follow(slot, want, target, absent_finalizer, how),
+            // The user asked on the source for this object to be taken over. Fields of ours that stand on it already do
+            // not make it ours.
+            Marked::Nobodys | Marked::Ours(_) if want.policy.adopt == Adopt::Unmarked && !target.deleting => {
                 if let Some(finalizer) = absent_finalizer {
                     return acting([finalizer]);
                 }
@@ -319,7 +321,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
                 }
             }
             Marked::Nobodys if slot.record.uid.as_ref() == Some(&target.uid) => refused(Refusal::MarkRemoved),
-            Marked::Nobodys => refused(Refusal::Foreign),
+            Marked::Nobodys | Marked::Ours(_) => refused(Refusal::Foreign),
         },
     }
 }
@@ -443,8 +445,12 @@ fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &M
     if matches!(slot.ready, Ready::Resting | Ready::Rejected) {
         return waiting(Wait::Rest);
     }
+    // The object is another's: our fields go, and it stays.
+    if mark.overlay && slot.apply {
+        return acting([Action::LetGo { uid: target.uid.clone(), version: target.version }]);
+    }
     // The copy was to stay, whatever becomes of its source or of the configuration.
-    if mark.leave {
+    if mark.leave || mark.overlay {
         return acting([Action::Release { uid: target.uid.clone(), version: target.version }]);
     }
     match slot.permit {

@@ -174,7 +174,8 @@ impl Warrant {
             Evidence::SourceGone(gone) => gone.is_confirmed(),
             Evidence::SourceDeleting(_) | Evidence::Deselected(_) => true,
         };
-        (carries && mark.owner == *owner && !mark.leave && !target.deleting).then(|| Self {
+        let goes = !mark.leave && !mark.overlay && !target.deleting;
+        (carries && mark.owner == *owner && goes).then(|| Self {
             uid: target.uid.clone(),
             version: target.version,
             why: why.clone(),

@@ -74,6 +74,9 @@ impl Engine {
                         "an object stands there that a delivery met and marked, and whose answer was lost"
                             .to_owned()
                     }
+                    (Seen::Present(_), Marked::Ours(mark), _) if mark.overlay => {
+                        "fields of ours stand on an object that is not ours".to_owned()
+                    }
                     (Seen::Present(target), Marked::Ours(mark), wanted) => {
                         let wanted = match wanted {
                             WantedHere::By(want) if want.body.digest == mark.intent => {

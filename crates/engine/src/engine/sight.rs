@@ -220,12 +220,10 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
 
 /// Whether what stands there is what is wanted, as far as can be said without asking its server.
 fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> Likeness {
-    let overlay = want.policy.delivery == Delivery::Overlay;
     match marked {
         // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
         // reads it next would have to find out again whose it is.
         Marked::Ours(mark) if intends(mark, want) && (mark.confirmed || made_by_our_write(target)) => {}
-        Marked::Nobodys if overlay => {}
         _ => return Likeness::Outdated,
     }
     if record.result == Some(target.content)
@@ -252,7 +250,11 @@ fn is_in_slot(want: &Want, slot: &Key) -> bool {
 
 /// Whether a mark says what a want wants.
 fn intends(mark: &Mark, want: &Want) -> bool {
-    mark.intent == want.body.digest && mark.leave == want.leaves() && mark.origin.key == want.origin.key
+    let overlays = want.policy.delivery == Delivery::Overlay;
+    mark.intent == want.body.digest
+        && mark.leave == want.leaves()
+        && mark.overlay == overlays
+        && mark.origin.key == want.origin.key
 }
 
 fn held(on: &Key, reason: &str) -> Hold {

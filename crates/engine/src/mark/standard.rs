@@ -10,7 +10,7 @@ use mailboat_object::object::Object;
 use serde_json::{Value, json};
 
 use super::{Mark, Marked, Marks, OwnerId};
-use crate::want::{Origin, Want};
+use crate::want::{Delivery, Origin, Want};
 
 /// The label by which copies are found: whose they are.
 pub const OWNER_LABEL: &str = "mailboat.dev/owner";
@@ -32,20 +32,26 @@ impl StandardMarks {
 
 impl Marks for StandardMarks {
     fn read(&self, target: &Object) -> Marked {
-        let Some(owner) = target.label(OWNER_LABEL) else { return Marked::Nobodys };
-        let owner = OwnerId(Name::new(&owner));
-        if owner != self.owner {
-            return Marked::Others(owner);
-        }
-        let mark = target.annotation(MARK_ANNOTATION).and_then(|text| parse(&text, &target.key, owner));
-        mark.map_or(Marked::Nobodys, Marked::Ours)
+        let mark = |owner| {
+            let text = target.annotation(MARK_ANNOTATION)?;
+            parse(&text, &target.key, owner)
+        };
+        let marked = match target.label(OWNER_LABEL).map(|owner| OwnerId(Name::new(&owner))) {
+            Some(owner) if owner != self.owner => return Marked::Others(owner),
+            Some(owner) => mark(owner),
+            // Fields on an object that is another's: the label would say that the object is ours.
+            None => mark(self.owner.clone()).filter(|mark| mark.overlay),
+        };
+        marked.map_or(Marked::Nobodys, Marked::Ours)
     }
 
     fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String> {
         let raw = Raw::parse(&want.body.json).map_err(|malformed| malformed.to_string())?;
         let mut edit = Edit::of(raw);
-        edit.set_label(OWNER_LABEL, &self.owner.0);
-        edit.set_annotation(MARK_ANNOTATION, &text(want, uid.is_some()));
+        if want.policy.delivery != Delivery::Overlay {
+            edit.set_label(OWNER_LABEL, &self.owner.0);
+        }
+        edit.set_annotation(MARK_ANNOTATION, &self.text(want, uid.is_some()));
         if let Some(uid) = uid {
             edit.set(&["metadata", "uid"], Value::from(uid.to_string())).map_err(|bad| bad.to_string())?;
         }
@@ -57,25 +63,40 @@ impl Marks for StandardMarks {
     }
 }
 
-/// A mark as text. It names the object that it was put on, because controllers copy annotations along to what
-/// they make: what they made is not ours.
-fn text(want: &Want, confirmed: bool) -> String {
-    let (origin, slot) = (&want.origin, &want.slot);
-    let mut mark = json!({
-        "on": on(slot),
-        "cluster": origin.key.cluster.to_string(),
-        "kind": origin.key.kind.to_string(),
-        "namespace": origin.key.namespace.as_str(),
-        "name": origin.key.name.as_str(),
-        "uid": origin.uid.to_string(),
-        "version": origin.version.0,
-        "intent": want.body.digest.to_string(),
-        "leave": want.leaves(),
-    });
-    if !confirmed {
-        mark["unconfirmed"] = Value::from(true);
+impl StandardMarks {
+    /// A mark as text. It names the object that it was put on, because controllers copy annotations along to what
+    /// they make: what they made is not ours. What is the same there and at the origin is said once, because a center
+    /// holds hundreds of thousands of marks.
+    fn text(&self, want: &Want, confirmed: bool) -> String {
+        let (origin, slot) = (&want.origin, &want.slot);
+        let mut mark = json!({
+            "on": on(slot),
+            "cluster": origin.key.cluster.to_string(),
+            "uid": origin.uid.to_string(),
+            "version": origin.version.0,
+            "intent": want.body.digest.to_string(),
+        });
+        if origin.key.kind != slot.kind {
+            mark["kind"] = Value::from(origin.key.kind.to_string());
+        }
+        if origin.key.namespace != slot.namespace {
+            mark["namespace"] = Value::from(origin.key.namespace.as_str());
+        }
+        if origin.key.name != slot.name {
+            mark["name"] = Value::from(origin.key.name.as_str());
+        }
+        if want.leaves() {
+            mark["leave"] = Value::from(true);
+        }
+        if !confirmed {
+            mark["unconfirmed"] = Value::from(true);
+        }
+        if want.policy.delivery == Delivery::Overlay {
+            mark["overlay"] = Value::from(true);
+            mark["owner"] = Value::from(self.owner.0.as_str());
+        }
+        mark.to_string()
     }
-    mark.to_string()
 }
 
 fn on(slot: &Key) -> String {
@@ -88,23 +109,34 @@ fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
     if member("on")? != on(on_key) {
         return None;
     }
-    let kind = member("kind")?;
-    let (resource, group) = kind.split_once('.').unwrap_or((&kind, ""));
+    let says = |name: &str| mark.get(name).and_then(Value::as_bool) == Some(true);
+    if says("overlay") && member("owner")? != owner.0.as_str() {
+        return None;
+    }
+    let named = |name: &str, same: &Name| member(name).map_or_else(|| same.clone(), |name| Name::new(&name));
+    let kind = member("kind").map_or_else(
+        || on_key.kind.clone(),
+        |kind| {
+            let (resource, group) = kind.split_once('.').unwrap_or((&kind, ""));
+            KindId::new(group, resource)
+        },
+    );
     Some(Mark {
         owner,
         origin: Origin {
             key: Key {
                 cluster: ClusterId::new(&member("cluster")?),
-                kind: KindId::new(group, resource),
-                namespace: Name::new(&member("namespace")?),
-                name: Name::new(&member("name")?),
+                kind,
+                namespace: named("namespace", &on_key.namespace),
+                name: named("name", &on_key.name),
             },
             uid: Uid::parse(&member("uid")?),
             version: Version(mark.get("version")?.as_u64()?),
         },
         intent: member("intent")?.parse::<Digest>().ok()?,
-        leave: mark.get("leave")?.as_bool()?,
-        confirmed: mark.get("unconfirmed").and_then(Value::as_bool) != Some(true),
+        leave: says("leave"),
+        confirmed: !says("unconfirmed"),
+        overlay: says("overlay"),
     })
 }
 
@@ -114,7 +146,7 @@ mod tests {
     use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
 
     use super::*;
-    use crate::want::{Adopt, Body, Delivery, Policy, StatusReturn, Withdrawal};
+    use crate::want::{Adopt, Body, Policy, StatusReturn, Withdrawal};
 
     fn key(cluster: &str, name: &str) -> Key {
         Key {
@@ -172,12 +204,28 @@ mod tests {
             intent: want.body.digest,
             leave: true,
             confirmed: true,
+            overlay: false,
         };
         assert_eq!(marks().read(&copy), Marked::Ours(expected.clone()));
         let first = decode(&marks().write(&want, None).unwrap(), &want.slot.kind, "pos");
         assert_eq!(marks().read(&first), Marked::Ours(Mark { confirmed: false, ..expected }));
         let them = StandardMarks::new(OwnerId(Name::new("them")));
         assert_eq!(them.read(&copy), Marked::Others(OwnerId(Name::new("us"))));
+    }
+
+    #[test]
+    fn fields_on_an_object_of_another_are_marked_without_claiming_the_object() {
+        let mut want = want();
+        want.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..(*want.policy).clone() });
+        want.origin.key = Key { kind: KindId::new("", "configmaps"), ..key("center", "other") };
+        let body = marks().write(&want, Some(&Uid::parse("u-2"))).unwrap();
+        let overlaid = decode(&body, &want.slot.kind, "pos");
+        assert_eq!(overlaid.label(OWNER_LABEL), None, "whoever looks for copies by label must not find it");
+        let Marked::Ours(mark) = marks().read(&overlaid) else { panic!("not known again") };
+        assert!(mark.overlay && mark.confirmed);
+        assert_eq!(mark.origin, want.origin);
+        let them = StandardMarks::new(OwnerId(Name::new("them")));
+        assert_eq!(them.read(&overlaid), Marked::Nobodys, "it is not theirs, and it is not ours");
     }
 
     #[test]

@@ -1,0 +1,121 @@
+//! Fields on objects of others, and objects of others that become ours because somebody asked.
+
+use mailboat_engine::want::{Adopt, Delivery, Policy, Withdrawal};
+
+use crate::prelude::*;
+use crate::roles::policy;
+
+/// A route that keeps an annotation on every object with a label, in its own workspace.
+fn annotator(destinations: &[u32]) -> Skeleton {
+    let mut route = translator("counts", destinations);
+    route.policy =
+        Arc::new(Policy { delivery: Delivery::Overlay, withdrawal: Withdrawal::Leave, ..policy() });
+    route.project = Box::new(|source, _, _| {
+        let count = source.get(&["data", "count"]).map_or(json!("1"), mailboat_object::Raw::to_value);
+        let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "annotations": { "count": count } } });
+        Ok(vec![(source.key.clone(), body)])
+    });
+    route
+}
+
+const WORKLOAD: u32 = 3;
+
+#[test]
+fn fields_on_a_users_object_follow_and_go_and_the_object_stays() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, annotator(&[WORKLOAD]));
+    known(&mut world);
+    world.run();
+    let object = world.object(&source()).unwrap();
+    assert_eq!(
+        (&object["metadata"]["annotations"]["count"], &object["data"]),
+        (&json!("1"), &json!({ "a": "1" }))
+    );
+    assert!(
+        object["metadata"]["labels"]["mailboat.dev/owner"].is_null(),
+        "it is not a copy of ours: {object}"
+    );
+    assert_eq!(written(&mut world).len(), 1, "its own write wakes it and is found to be as wanted");
+    world.restart(&KINDS);
+    configure(&mut world, annotator(&[WORKLOAD]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "a restart wrote something");
+    let mut changed = world.object(&source()).unwrap().clone();
+    changed["data"]["count"] = json!("2");
+    world.put(&source(), changed);
+    world.run();
+    assert_eq!(world.object(&source()).unwrap()["metadata"]["annotations"]["count"], "2");
+    // Nobody asks for the annotation any more, also after a restart: it goes, and nothing else.
+    world.restart(&KINDS);
+    configure(&mut world, annotator(&[]));
+    known(&mut world);
+    world.run();
+    let object = world.object(&source()).expect("the user's object was deleted");
+    assert_eq!(object["data"], json!({ "a": "1", "count": "2" }));
+    assert!(object["metadata"]["annotations"]["count"].is_null(), "{object}");
+    assert!(object["metadata"]["annotations"]["mailboat.dev/mark"].is_null(), "{object}");
+}
+
+#[test]
+fn a_field_that_somebody_else_owns_is_not_taken_from_them() {
+    let mut world = world();
+    let mut theirs = config_map("1");
+    theirs["metadata"]["annotations"] = json!({ "count": "theirs" });
+    world.put(&source(), theirs);
+    configure(&mut world, annotator(&[WORKLOAD]));
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!(world.object(&source()).unwrap()["metadata"]["annotations"]["count"], "theirs");
+    assert_eq!(world.engine.verdict(&source()), Some(&Verdict::Waiting(Wait::Rest)));
+    assert!(explain(&world, &source()).contains("conflict with another field manager"));
+    assert!(world.servers[&source().cluster].refusals < 20, "it is asked again and again");
+}
+
+fn adopting() -> Skeleton {
+    let mut route = translator("p1", &[FLORIN]);
+    route.policy = Arc::new(Policy { adopt: Adopt::Unmarked, ..policy() });
+    route
+}
+
+#[test]
+fn an_object_that_is_nobodys_becomes_ours_if_its_source_asks_for_that() {
+    let mut world = world();
+    world.put(
+        &copy(),
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "old", "local": "stays" } }),
+    );
+    world.put(&source(), config_map("1"));
+    let uid = world.object(&copy()).unwrap()["metadata"]["uid"].clone();
+    configure(&mut world, adopting());
+    known(&mut world);
+    world.run();
+    let object = world.object(&copy()).unwrap();
+    assert_eq!(object["data"], json!({ "a": "1", "local": "stays" }));
+    assert_eq!(object["metadata"]["uid"], uid, "it was not made anew");
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled));
+    world.restart(&KINDS);
+    configure(&mut world, adopting());
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new(), "a restart wrote something");
+    world.remove(&source());
+    world.run();
+    assert!(world.object(&copy()).is_none(), "it is ours now, and goes with its source");
+}
+
+#[test]
+fn an_object_of_another_owner_is_not_adopted_whoever_asks() {
+    let mut world = world();
+    let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "theirs" },
+        "metadata": { "labels": { "mailboat.dev/owner": "another" } } });
+    world.put(&copy(), theirs);
+    world.put(&source(), config_map("1"));
+    configure(&mut world, adopting());
+    known(&mut world);
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"], json!({ "a": "theirs" }));
+    let verdict = world.engine.verdict(&copy());
+    assert!(matches!(verdict, Some(Verdict::Refused(Refusal::OthersOwn(_)))), "{verdict:?}");
+}
