@@ -51,7 +51,7 @@ impl Registration {
     /// enough: controllers copy labels along to what they make. What was delivered to stay, stays.
     pub fn delivered(&self, object: &Object) -> bool {
         match StandardMarks::new(self.owner()).read(object) {
-            Marked::Ours(mark) => !mark.leave,
+            Marked::Ours(mark) => !mark.leave && !mark.overlay,
             Marked::Others(_) | Marked::Nobodys => false,
         }
     }
