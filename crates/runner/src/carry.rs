@@ -19,6 +19,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
 use crate::lag::Lags;
+use crate::lease::{Gate, pass};
 use crate::listen::Instruments;
 use crate::look::look;
 use crate::metrics::{Metrics, Write};
@@ -28,6 +29,7 @@ pub struct Carrier {
     engine: Engine,
     transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
     under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
+    gate: Option<Arc<Gate>>,
     instruments: Option<Arc<Instruments>>,
     lags: Lags,
 }
@@ -56,9 +58,15 @@ impl Carrier {
             engine,
             transports: BTreeMap::new(),
             under_way: FuturesUnordered::new(),
+            gate: None,
             instruments: None,
             lags: Lags::default(),
         }
+    }
+
+    /// Writes pass this gate from now on: none leaves while it is shut.
+    pub fn gate(&mut self, gate: Arc<Gate>) {
+        self.gate = Some(gate);
     }
 
     /// What is carried is measured from now on.
@@ -143,6 +151,14 @@ impl Carrier {
         !self.under_way.is_empty()
     }
 
+    /// A call, sent if it may be.
+    pub(crate) fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+        match self.transports.get(&call.key.cluster) {
+            Some(transport) => pass(self.gate.clone(), Arc::clone(transport), call).boxed(),
+            None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
+        }
+    }
+
     /// How a cluster is reached.
     pub(crate) fn transport(&self, cluster: &ClusterId) -> Option<&Arc<dyn Transport>> {
         self.transports.get(cluster)
@@ -166,10 +182,7 @@ impl Carrier {
     fn send(&mut self, ticket: Ticket, call: Call) {
         let write = self.instruments.as_ref().and_then(|_| Metrics::write(&call));
         let sent = write.map(|write| Sent { write, at: Instant::now() });
-        let calling = match self.transports.get(&call.key.cluster) {
-            Some(transport) => transport.call(call),
-            None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
-        };
+        let calling = self.call(call);
         self.under_way.push(calling.map(move |reply| (ticket, Done::Called(reply, sent))).boxed());
     }
 

@@ -10,15 +10,18 @@
 //!
 //! Reading order: [`follow`] (the loop), [`fetch`] (one read as a future), [`definition`] (which change of which
 //! object redefines a kind), [`carry`] (the engine's wishes as requests), [`look`] (a fresh look at a source), [`process`]
-//! (all of it, with a role), [`ways`] (how what a role names is reached); [`health`], [`metrics`] and [`listen`] (what a
+//! (all of it, with a role), [`ways`] (how what a role names is reached); [`election`] and [`lease`] (who may write);
+//! [`health`], [`metrics`] and [`listen`] (what a
 //! process says of itself), [`signal`] (when it is asked to end).
 
 pub mod carry;
 pub mod definition;
+pub mod election;
 mod fetch;
 pub mod follow;
 pub mod health;
 mod lag;
+pub mod lease;
 pub mod listen;
 pub mod look;
 pub mod metrics;
@@ -30,6 +33,7 @@ pub mod ways;
 pub use carry::Carrier;
 pub use follow::{Followers, Follows};
 pub use health::Health;
+pub use lease::{Gate, Lease};
 pub use listen::{Instruments, Listener};
 pub use look::{ground, look};
 pub use metrics::{Metrics, Serves};

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
 use crate::follow::{Followers, Follows};
 use crate::health::{Finding, TURNS_EVERY};
+use crate::lease::Lease;
 use crate::listen::Instruments;
 use crate::look::ground;
 use crate::standing::Standings;
@@ -54,6 +55,9 @@ pub struct Process<R> {
     asked: FuturesUnordered<BoxFuture<'static, Answer>>,
     news: Vec<News>,
     standings: Standings,
+    /// Calls of the role's own that are under way.
+    calls: usize,
+    lease: Option<Lease>,
     instruments: Option<Arc<Instruments>>,
     /// When what is costly to count is counted again, unless nothing happened until then.
     counted_at: Option<Instant>,
@@ -96,16 +100,24 @@ impl<R: Role> Process<R> {
             asked: FuturesUnordered::new(),
             news: Vec::new(),
             standings: Standings::default(),
+            calls: 0,
+            lease: None,
             instruments: None,
             counted_at: None,
             counted: 0,
         }
     }
 
+    /// Only while this lease is held does a write leave. Until then all is read and planned, so that a takeover costs no
+    /// time. It is given up when the process has stopped, and a process that has stopped writes no more.
+    pub fn lease(&mut self, lease: Lease) {
+        self.carrier.gate(lease.gate());
+        self.lease = Some(lease);
+    }
+
     /// What the process says of itself and counts goes here.
     pub fn instruments(&mut self, instruments: Arc<Instruments>) {
         self.carrier.instruments(Arc::clone(&instruments));
-        instruments.metrics.leads(true);
         self.instruments = Some(instruments);
     }
 
@@ -204,6 +216,11 @@ impl<R: Role> Process<R> {
         let Some(instruments) = &self.instruments else { return alarm };
         let now = Instant::now();
         instruments.health.turned();
+        let leads = self.lease.as_ref().map(|lease| lease.gate().is_open());
+        instruments.metrics.leads(leads.unwrap_or(true));
+        if let Some(leads) = leads {
+            instruments.health.leads(leads);
+        }
         instruments.metrics.depth(self.carrier.engine().depth());
         let calls = self.carrier.engine().calls();
         let due = self.counted_at.is_none_or(|at| at <= now) && self.counted != calls;
@@ -285,10 +302,8 @@ impl<R: Role> Process<R> {
     fn call(&mut self, id: CallId, call: Call) {
         let (kind, part) = (call.key.kind.clone(), call.part);
         let instruments = self.instruments.clone();
-        let calling = match self.carrier.transport(&call.key.cluster) {
-            Some(transport) => transport.call(call),
-            None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
-        };
+        let calling = self.carrier.call(call);
+        self.calls += 1;
         let called = calling.map(move |reply| {
             if let Some(instruments) = instruments {
                 instruments.metrics.called(&kind, part, reply.as_ref().err());
@@ -402,7 +417,10 @@ impl<R: Role> Process<R> {
     fn answered(&mut self, answer: Answer) {
         let now = self.followers.now();
         match answer {
-            Answer::Called(id, reply) => self.role.answered(now, id, reply),
+            Answer::Called(id, reply) => {
+                self.calls -= 1;
+                self.role.answered(now, id, reply);
+            }
             Answer::Looked(id, found) => self.role.looked(now, id, found),
             Answer::Serves(place, catalog) => {
                 self.followers.serves(&place, &catalog, &mut self.news);
@@ -412,17 +430,22 @@ impl<R: Role> Process<R> {
         }
     }
 
-    /// Waits for what is under way, for a while, and begins nothing new.
+    /// Waits for what is under way, for a while, begins nothing new, and gives the lease up.
     async fn finish(&mut self) {
+        self.lease.iter().for_each(Lease::stand_back);
         let end = Instant::now() + FINISHING;
-        while self.carrier.is_under_way() {
+        while self.carrier.is_under_way() || self.calls > 0 {
             tokio::select! {
                 answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
+                Some(answer) = self.asked.next() => self.answered(answer),
                 () = tokio::time::sleep_until(end) => {
                     tracing::warn!("stopped before all that was under way was answered");
-                    return;
+                    break;
                 }
             }
+        }
+        if let Some(lease) = self.lease.take() {
+            lease.release().await;
         }
     }
 }

@@ -1,0 +1,247 @@
+//! The Lease of a role, kept in a task of its own, and the gate that every write passes.
+//!
+//! A standby is warm: it reads, evaluates and plans like a leader, and the first writes that it wants wait at the gate.
+//! When it opens they are not sent, since another process wrote meanwhile; they are answered as "try again", and what is
+//! wanted then is planned from what is known then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mailboat_cluster::Transport;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
+use mailboat_store::{Moment, Now};
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::election::{Candidate, Step, Times};
+
+/// A request for the Lease that takes longer than this is of no use any more.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+
+/// Which Lease, and who wants it.
+#[derive(Clone, Debug)]
+pub struct Election {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name: one for each role of an installation.
+    pub name: String,
+    /// Who we are; no other process may have this name. [`identity`] makes one.
+    pub identity: String,
+    /// How long everything takes.
+    pub times: Times,
+}
+
+/// A name that no other process has: the host (in a cluster, the Pod), and numbers of this process.
+pub fn identity() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{host}_{}_{:x}", std::process::id(), since_1970.as_micros())
+}
+
+/// Whether writes may pass now. Shared by the one who keeps the lease and all who write.
+pub struct Gate {
+    /// Open until this moment of [`clock`].
+    until: AtomicU64,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Standby,
+    Leading,
+    /// No more writes, for good.
+    Closed,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { until: AtomicU64::new(0), state: watch::Sender::new(State::Standby) }
+    }
+
+    /// Whether a write may leave at this very moment.
+    pub fn is_open(&self) -> bool {
+        clock().0 < self.until.load(Ordering::Acquire)
+    }
+
+    /// Waits until writes may pass again, or never will.
+    async fn opens(&self) {
+        let mut state = self.state.subscribe();
+        // The sender lives as long as we do.
+        let _ = state.wait_for(|state| *state == State::Closed || self.is_open()).await;
+    }
+
+    fn show(&self, candidate: &Candidate) {
+        let until = candidate.leads_until().unwrap_or_default();
+        self.until.store(until.0, Ordering::Release);
+        let state = if clock() < until { State::Leading } else { State::Standby };
+        let before = *self.state.borrow();
+        if before == State::Closed {
+            return;
+        }
+        // Also when nothing changed: whoever came while it was shut for a moment is let through.
+        self.state.send_replace(state);
+        match (before, state) {
+            (State::Standby, State::Leading) => tracing::info!("this process holds the lease and writes"),
+            (State::Leading, State::Standby) => {
+                tracing::warn!(holder = candidate.holder(), "this process lost the lease and writes no more");
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets those go who wait, without a write; nothing passes any more.
+    fn close(&self) {
+        self.until.store(0, Ordering::Release);
+        self.state.send_replace(State::Closed);
+    }
+}
+
+/// Sends a call if the gate is open, as one that only reads always may. Without a gate everything passes.
+pub(crate) async fn pass(
+    gate: Option<Arc<Gate>>,
+    transport: Arc<dyn Transport>,
+    call: Call,
+) -> Result<Reply, Fault> {
+    let writes = !matches!(call.verb, Verb::Get | Verb::GetAt(_)) && !call.dry_run;
+    if let Some(gate) = gate.filter(|_| writes)
+        && !gate.is_open()
+    {
+        gate.opens().await;
+        // At once if it can be: what is wanted by now may be something else.
+        let after = gate.is_open().then_some(Duration::ZERO);
+        let text = "this process did not hold the lease when this was to be written";
+        return Err(Fault::new(FaultKind::Retry(after), text));
+    }
+    transport.call(call).await
+}
+
+/// A Lease that is sought and, once held, kept, as long as this value lives.
+pub struct Lease {
+    gate: Arc<Gate>,
+    end: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Lease {
+    /// Seeks the lease from now on, over a connection to where it is kept.
+    pub fn seek(transport: Arc<dyn Transport>, election: Election) -> Self {
+        let gate = Arc::new(Gate::new());
+        let (end, ended) = oneshot::channel();
+        tracing::info!(lease = election.name, identity = election.identity, "seeking the lease");
+        let task = tokio::spawn(keep(transport, election, Arc::clone(&gate), ended));
+        Self { gate, end: Some(end), task }
+    }
+
+    /// The gate that opens and closes with it.
+    pub fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
+    /// Gives the lease up, so that a standby need not wait until it ends by itself.
+    pub async fn release(mut self) {
+        if let Some(end) = self.end.take() {
+            let _ = end.send(());
+        }
+        if tokio::time::timeout(REQUEST_LIMIT * 2, &mut self.task).await.is_err() {
+            tracing::warn!("the lease could not be given up in time; it ends by itself");
+        }
+    }
+
+    /// Lets all who wait at the gate go, without a write.
+    pub(crate) fn stand_back(&self) {
+        if !self.gate.is_open() {
+            self.gate.close();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.gate.close();
+        self.task.abort();
+    }
+}
+
+async fn keep(
+    transport: Arc<dyn Transport>,
+    election: Election,
+    gate: Arc<Gate>,
+    mut ended: oneshot::Receiver<()>,
+) {
+    let seed = election.identity.bytes().fold(0, |seed: u64, byte| seed.wrapping_mul(31) + u64::from(byte));
+    let mut candidate = Candidate::new(election.identity.as_str(), election.times, seed);
+    loop {
+        let step = candidate.next(now());
+        if let Step::WaitUntil(moment) = step {
+            // Not later than the lease ends: then the gate has to be seen to be shut.
+            let ends = candidate.leads_until().filter(|until| clock() < *until);
+            let until = ends.map_or(moment, |ends| ends.min(moment));
+            tokio::select! {
+                () = tokio::time::sleep(until - clock()) => {}
+                _ = &mut ended => break,
+            }
+        } else {
+            let answer = ask(&*transport, &election, &step).await;
+            if let Err(fault) = &answer {
+                tracing::debug!(%fault, lease = election.name, "the lease was not had");
+            }
+            candidate.answered(clock(), &step, answer.as_ref().map(|reply| &*reply.body));
+        }
+        gate.show(&candidate);
+    }
+    gate.close();
+    if let Some(lease) = candidate.release(now()) {
+        match ask(&*transport, &election, &Step::Replace(lease)).await {
+            Ok(_) => tracing::info!(lease = election.name, "the lease was given up"),
+            Err(fault) => tracing::warn!(%fault, "the lease could not be given up; it ends by itself"),
+        }
+    }
+}
+
+async fn ask(transport: &dyn Transport, election: &Election, step: &Step) -> Result<Reply, Fault> {
+    let key = Key {
+        cluster: ClusterId::default(),
+        kind: KindId::new("coordination.k8s.io", "leases"),
+        namespace: Name::new(&election.namespace),
+        name: Name::new(&election.name),
+    };
+    let body = |lease: &Value| {
+        let mut lease = lease.clone();
+        lease["apiVersion"] = json!("coordination.k8s.io/v1");
+        lease["kind"] = json!("Lease");
+        lease["metadata"]["name"] = json!(election.name);
+        lease["metadata"]["namespace"] = json!(election.namespace);
+        Arc::from(lease.to_string().into_bytes())
+    };
+    let manager = Name::new("mailboat-election");
+    let verb = match step {
+        Step::Create(lease) => Verb::Create { body: body(lease), manager },
+        Step::Replace(lease) => Verb::Replace { body: body(lease), manager },
+        Step::Get | Step::WaitUntil(_) => Verb::Get,
+    };
+    let call = transport.call(Call { key, verb, part: Part::Whole, dry_run: false });
+    match tokio::time::timeout(REQUEST_LIMIT, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Fault::new(FaultKind::Retry(None), "the server did not answer in time")),
+    }
+}
+
+/// A clock that only goes forward and does not stand still while the machine sleeps: a leader that was suspended must not
+/// believe that no time has passed.
+fn clock() -> Moment {
+    #[cfg(target_os = "linux")]
+    let id = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let id = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(id);
+    let milliseconds = time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000;
+    Moment(milliseconds)
+}
+
+fn now() -> Now {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { mono: clock(), wall_seconds: wall.as_secs() }
+}
