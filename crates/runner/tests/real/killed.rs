@@ -1,7 +1,7 @@
 //! The process that carries is killed at random moments while a thousand objects change, again and again.
 //! In the end both sides agree, nothing of others was touched, and one more start writes nothing.
 
-mod carrier;
+pub(crate) mod carrier;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -5,9 +5,11 @@
 mod credentials;
 mod definitions;
 mod equality;
+mod ferry;
 mod forms;
 mod harbor;
 mod killed;
+mod leading;
 mod links;
 mod opening;
 mod past;

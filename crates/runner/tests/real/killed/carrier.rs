@@ -24,12 +24,12 @@ use crate::waters::config_maps;
 pub(super) const FROM_VARIABLE: &str = "MAILBOAT_TRIAL_FROM";
 pub(super) const TO_VARIABLE: &str = "MAILBOAT_TRIAL_TO";
 /// What it carries.
-pub(super) const NAMESPACE: &str = "trial";
-pub(super) const LABEL: &str = "sails";
+pub(crate) const NAMESPACE: &str = "trial";
+pub(crate) const LABEL: &str = "sails";
 /// What it says once everything stands as wanted, or is refused.
 pub(super) const SETTLED: &str = "settled";
 
-const MANAGER: &str = "mailboat-trial";
+pub(crate) const MANAGER: &str = "mailboat-trial";
 /// How often it looks whether all is settled.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -114,12 +114,12 @@ fn is_settled(engine: &Engine, store: &Store, from: &ClusterId, to: &ClusterId) 
     wanted_rest && targets.filter(ours).all(|target| rests(&target.key))
 }
 
-fn owner() -> OwnerId {
+pub(crate) fn owner() -> OwnerId {
     OwnerId(Name::new("trial"))
 }
 
 /// Labelled ConfigMaps of one namespace to one destination.
-struct TrialRoute {
+pub(crate) struct TrialRoute {
     id: RouteId,
     scope: ScopeId,
     sources: [Sources; 1],
@@ -128,7 +128,7 @@ struct TrialRoute {
 }
 
 impl TrialRoute {
-    fn new(from: &ClusterId, to: DestinationId) -> Self {
+    pub(crate) fn new(from: &ClusterId, to: DestinationId) -> Self {
         let policy = Policy {
             delivery: Delivery::Apply,
             status: StatusReturn::Off,
