@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use mailboat_cluster::{Connection, Found, Settings, Source, Transport};
 use mailboat_object::key::KindId;
 use mailboat_object::wire::FaultKind;
+use mailboat_testkit::proxy::{ForwardProxy, Speaks};
 use mailboat_testkit::{ADMIN, Access, Credential, EdgeSpec, Validity, World};
 use serde_json::{Value, json};
 
@@ -70,6 +71,98 @@ async fn every_credential_connects_and_a_bad_one_is_told_in_one_sentence() {
             assert!(fault.text.contains(word), "{what}: {word:?} is not said: {fault}");
         }
         assert!(!fault.text.contains('\n') && !fault.text.contains("unknown token"), "{what}: {fault}");
+    }
+}
+
+/// The name by which only a proxy knows the server.
+const FAR: &str = "https://edge.far.example.com:6443";
+const KUBECONFIG_VARIABLE: &str = "MAILBOAT_TRIAL_KUBECONFIG";
+
+#[tokio::test]
+async fn a_server_behind_a_proxy_is_reached_by_the_kubeconfigs_word_or_the_environments() {
+    let world = World::builder().edge_with(EdgeSpec::bare("guilder")).start().await.unwrap();
+    let access = world.edge("guilder").access(ADMIN).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let far = |proxy: Option<String>| {
+        let mut document = access.kubeconfig("k");
+        let cluster = &mut document["clusters"][0]["cluster"];
+        cluster["server"] = FAR.into();
+        cluster["tls-server-name"] = "localhost".into();
+        if let Some(proxy) = proxy {
+            cluster["proxy-url"] = proxy.into();
+        }
+        kubeconfig(folder.path(), "far", &document)
+    };
+    let user = Some(("captain", "ahoy"));
+    for (speaks, user, shown) in [
+        (Speaks::Http, None, ""),
+        (Speaks::Http, user, "captain:ahoy"),
+        (Speaks::Socks5, None, ""),
+        (Speaks::Socks5, user, "captain:ahoy"),
+    ] {
+        let proxy = ForwardProxy::start(speaks, &access, user).await.unwrap();
+        let told = connects(&far(Some(proxy.url_for(shown)))).await;
+        told.unwrap_or_else(|told| panic!("{speaks:?} as {shown:?}: {told}"));
+        let asked = proxy.asked();
+        assert!(
+            !asked.is_empty() && asked.iter().all(|host| host == "edge.far.example.com:6443"),
+            "{asked:?}"
+        );
+    }
+    // Who is not let through is told so, without the password.
+    for speaks in [Speaks::Http, Speaks::Socks5] {
+        let proxy = ForwardProxy::start(speaks, &access, user).await.unwrap();
+        let fault =
+            connects(&far(Some(proxy.url_for("captain:mutiny")))).await.expect_err("a wrong password");
+        println!("{speaks:?}: {fault}");
+        assert_eq!(fault.kind, FaultKind::Away);
+        assert!(fault.text.contains("the proxy does not let us through"), "{fault}");
+        assert!(!fault.text.contains("mutiny") && proxy.asked().is_empty(), "{fault}");
+    }
+
+    // Variables belong to a whole process, so each is tried in one of its own.
+    let path = far(None);
+    for (speaks, variable) in [
+        (Speaks::Http, "HTTPS_PROXY"),
+        (Speaks::Http, "https_proxy"),
+        (Speaks::Socks5, "ALL_PROXY"),
+        (Speaks::Https, "https_proxy"),
+    ] {
+        let proxy = ForwardProxy::start(speaks, &access, None).await.unwrap();
+        let authority = folder.path().join("proxy.pem");
+        std::fs::write(&authority, proxy.ca_pem()).unwrap();
+        let url = proxy.url();
+        let surroundings = [(variable, url.as_str()), ("SSL_CERT_FILE", authority.to_str().unwrap())];
+        let told = elsewhere(&path, &surroundings).await;
+        assert!(told.contains(CONNECTED), "{speaks:?} by {variable}: {told}");
+        assert!(!proxy.asked().is_empty(), "{variable} was passed over");
+        let told = elsewhere(&path, &[(variable, &url), ("no_proxy", ".far.example.com")]).await;
+        assert!(told.contains("host name is not known"), "no_proxy was passed over: {told}");
+    }
+}
+
+/// What [`connects_when_asked_to`] says when all is well.
+const CONNECTED: &str = "is connected";
+
+/// Tries a kubeconfig in a process with these variables, and gives what it said.
+async fn elsewhere(kubeconfig: &Path, variables: &[(&str, &str)]) -> String {
+    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "connects_when_asked_to", "--nocapture"]).env(KUBECONFIG_VARIABLE, kubeconfig);
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(name).env_remove(name.to_uppercase());
+    }
+    let output = command.envs(variables.iter().copied()).output().await.unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Not a test of its own: [`elsewhere`] starts this program anew with the variables set.
+#[tokio::test]
+async fn connects_when_asked_to() {
+    if let Some(kubeconfig) = std::env::var_os(KUBECONFIG_VARIABLE) {
+        match connects(Path::new(&kubeconfig)).await {
+            Ok(()) => println!("{CONNECTED}"),
+            Err(fault) => println!("{fault}"),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! of an API server that answers some requests by itself.
 //!
 //! [`Proxy`] knows bytes only, so TLS passes untouched: it cuts, holds, slows, resets and refuses. [`FaultyServer`]
-//! ends TLS with a certificate of its own and knows HTTP: it answers 429, 503 or 401 by rules and passes on the rest.
+//! ends TLS with a certificate of its own and knows HTTP: it answers 429, 503 or 401 by rules and passes on the rest. [`ForwardProxy`] is
+//! one that a client is configured with: HTTP, HTTPS or SOCKS 5.
 //!
 //! Read `link` next (what happens to one connection), then `rules` and `faulty`.
 
@@ -27,10 +28,12 @@ use crate::files::write_private;
 use crate::ports::Port;
 
 mod faulty;
+mod forward;
 mod link;
 mod rules;
 
 pub use faulty::{FaultyServer, SeenRequest};
+pub use forward::{ForwardProxy, Speaks};
 pub use rules::{Rule, RuleId};
 
 /// Which connections a change is for.

@@ -265,7 +265,7 @@ fn whole(body: Bytes) -> AnyBody {
 }
 
 /// An authority of this server's own, and the certificate that it signed for 127.0.0.1.
-fn serving_tls() -> Result<(String, ServerConfig)> {
+pub(super) fn serving_tls() -> Result<(String, ServerConfig)> {
     let mut authority = CertificateParams::default();
     authority.distinguished_name.push(DnType::CommonName, "mailboat testbed faulty server");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
