@@ -1,9 +1,11 @@
-//! The engine at a glance, for whoever watches over it: how much waits, how slots stand, and what a call answers.
+//! The engine at a glance, for whoever watches over it: how much waits, how all slots stand, and what a call
+//! answers.
 
 use mailboat_object::key::Key;
 
 use crate::engine::{Engine, Ticket, Work};
-use crate::plan::{Action, Verdict};
+use crate::plan::Action;
+use crate::standing::Counts;
 
 /// How much is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -16,41 +18,15 @@ pub struct Depth {
     pub in_flight: usize,
 }
 
-/// How many slots stand in which way.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
-    /// As wanted.
-    pub settled: usize,
-    /// Being worked on, or not looked at yet.
-    pub acting: usize,
-    /// Waiting for something that will wake them.
-    pub waiting: usize,
-    /// Refused, until somebody changes something.
-    pub refused: usize,
-    /// To be withdrawn, once somebody confirms it.
-    pub held: usize,
-}
-
 impl Engine {
     /// How much is to be done. Costs nothing.
     pub fn depth(&self) -> Depth {
         Depth { evaluate: self.evaluations.len(), plan: self.plans.len(), in_flight: self.flights.len() }
     }
 
-    /// How slots stand. Looks at every one.
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
-        for slot in self.slots.iter() {
-            let count = match &slot.verdict {
-                Some(Verdict::Settled) => &mut tally.settled,
-                Some(Verdict::Acting) | None => &mut tally.acting,
-                Some(Verdict::Waiting(_)) => &mut tally.waiting,
-                Some(Verdict::Refused(_)) => &mut tally.refused,
-                Some(Verdict::Held(_)) => &mut tally.held,
-            };
-            *count += 1;
-        }
-        tally
+    /// How all slots stand, wherever they are. Costs a little for each cluster.
+    pub fn counts_of_all(&self) -> Counts {
+        self.standings.total()
     }
 
     /// The object whose change a call under way answers: the source of what is delivered, the copy whose status is

@@ -184,11 +184,6 @@ impl Slots {
         self.all.is_empty()
     }
 
-    /// All of them, in no order that means anything.
-    pub fn iter(&self) -> impl Iterator<Item = &SlotState> {
-        self.all.iter().map(|(_, slot)| slot)
-    }
-
     /// The slots that fit, in the order of their keys.
     pub fn matching(&self, fits: impl Fn(&SlotState) -> bool) -> Vec<SlotId> {
         let mut found: Vec<_> = self.all.iter().filter(|(_, slot)| fits(slot)).collect();

@@ -111,6 +111,17 @@ impl Standings {
         self.parts.get(part).map_or_else(Counts::default, |standing| standing.counts)
     }
 
+    /// How all slots stand: each is in one cluster.
+    pub(crate) fn total(&self) -> Counts {
+        let clusters = self.parts.iter().filter(|(part, _)| matches!(part, Part::Cluster(_)));
+        clusters.fold(Counts::default(), |sum, (_, Standing { counts, .. })| Counts {
+            delivered: sum.delivered + counts.delivered,
+            waiting: sum.waiting + counts.waiting,
+            refused: sum.refused + counts.refused,
+            held: sum.held + counts.held,
+        })
+    }
+
     pub(crate) fn not_current(&self, part: &Part) -> impl Iterator<Item = SlotId> {
         self.parts.get(part).into_iter().flat_map(|standing| standing.not_current.iter().copied())
     }

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mailboat_cluster::{Catalog, Found};
-use mailboat_engine::glance::{Depth, Tally};
+use mailboat_engine::glance::Depth;
+use mailboat_engine::standing::Counts;
 use mailboat_object::key::{ClusterId, KindId};
 use mailboat_object::wire::{Call, Fault, Part, Verb};
 use mailboat_store::PlaceId;
@@ -122,8 +123,8 @@ impl Metrics {
         self.own.depth(depth);
     }
 
-    pub(crate) fn tally(&self, tally: Tally) {
-        self.own.tally(tally);
+    pub(crate) fn counts(&self, counts: Counts) {
+        self.own.counts(counts);
     }
 
     pub(crate) fn known(&self, objects: usize, bytes: usize) {

@@ -233,10 +233,10 @@ impl<R: Role> Process<R> {
     }
 
     fn count(&self, instruments: &Instruments) {
-        let (store, tally) = (self.followers.store(), self.carrier.engine().tally());
+        let (store, counts) = (self.followers.store(), self.carrier.engine().counts_of_all());
         let metrics = &instruments.metrics;
         metrics.known(store.len(), store.footprint_bytes());
-        metrics.tally(tally);
+        metrics.counts(counts);
         let (complete, incomplete) = self.standings.count();
         metrics.lists(complete, incomplete);
         for (id, place) in &self.places {
@@ -250,12 +250,12 @@ impl<R: Role> Process<R> {
         unready
             .extend(silent.map(|(id, _)| Finding::new(id.to_string(), "it has not said yet what it serves")));
         let mut degraded = self.standings.odd();
-        if tally.held > 0 {
-            let held = format!("{} are held until somebody confirms them", tally.held);
+        if counts.held > 0 {
+            let held = format!("{} are held until somebody confirms them", counts.held);
             degraded.push(Finding::new("withdrawals", held));
         }
-        if tally.refused > 0 {
-            let refused = format!("{} are refused until somebody changes something", tally.refused);
+        if counts.refused > 0 {
+            let refused = format!("{} are refused until somebody changes something", counts.refused);
             degraded.push(Finding::new("deliveries", refused));
         }
         instruments.health.found(unready, degraded);

@@ -4,7 +4,8 @@ use std::fs;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mailboat_engine::glance::{Depth, Tally};
+use mailboat_engine::glance::Depth;
+use mailboat_engine::standing::Counts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -157,15 +158,9 @@ impl Own {
         }
     }
 
-    pub(super) fn tally(&self, tally: Tally) {
-        let Tally { settled, acting, waiting, refused, held } = tally;
-        let states = [
-            ("settled", settled),
-            ("acting", acting),
-            ("waiting", waiting),
-            ("refused", refused),
-            ("held", held),
-        ];
+    pub(super) fn counts(&self, counts: Counts) {
+        let Counts { delivered, waiting, refused, held } = counts;
+        let states = [("delivered", delivered), ("waiting", waiting), ("refused", refused), ("held", held)];
         for (state, number) in states {
             self.slots.get_or_create(&State { state }).set(count(number));
         }

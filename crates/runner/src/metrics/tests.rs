@@ -63,7 +63,7 @@ fn exercised() -> Metrics {
     metrics.reached(&ClusterId::new("mailbox"), true);
     metrics.delivered_after(took);
     metrics.depth(Depth::default());
-    metrics.tally(Tally::default());
+    metrics.counts(Counts::default());
     metrics.lists(2, 1);
     metrics
 }

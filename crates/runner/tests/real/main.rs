@@ -16,5 +16,6 @@ mod past;
 mod rig;
 mod schemas;
 mod servers;
+mod telling;
 mod views;
 mod waters;
