@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use mailboat_cluster::{Connection, Found, Settings, Source, Transport};
-use mailboat_object::key::KindId;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use mailboat_cluster::{Connection, Found, Read, ReadMode, Settings, Source, Transport};
+use mailboat_object::key::{KindId, Name};
 use mailboat_object::wire::FaultKind;
+use mailboat_testkit::kubelet::{Image, Kubelet};
 use mailboat_testkit::proxy::{ForwardProxy, Speaks};
-use mailboat_testkit::{ADMIN, Access, Credential, EdgeSpec, Validity, World};
+use mailboat_testkit::{ADMIN, Access, Credential, EdgeSpec, Validity, World, apply, wait_until};
 use serde_json::{Value, json};
 
 const GROUP: &str = "system:masters";
@@ -73,6 +77,85 @@ async fn every_credential_connects_and_a_bad_one_is_told_in_one_sentence() {
         assert!(!fault.text.contains('\n') && !fault.text.contains("unknown token"), "{what}: {fault}");
     }
 }
+
+const IN_CLUSTER_VARIABLE: &str = "MAILBOAT_TRIAL_IN_CLUSTER";
+
+#[tokio::test]
+async fn a_pod_connects_with_its_service_account_and_what_that_may_not_is_told() {
+    let world = World::builder().edge_with(EdgeSpec::new("florin").with_nodes(0)).start().await.unwrap();
+    let edge = world.edge("florin");
+    let image = Image::new().program("/boat", std::env::current_exe().unwrap()).user(65532, 65532);
+    let kubelet = Kubelet::builder(edge).image("example.org/boat", image).start().await.unwrap();
+    let client = edge.client(ADMIN).await.unwrap();
+    apply(&client, IN_CLUSTER).await.unwrap();
+    let pods: kube::Api<Pod> = kube::Api::namespaced(client, "sea");
+    let said = wait_until("the pod says how it went", Duration::from_mins(1), || async {
+        let pods = pods.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let name = pods.items.first().and_then(|pod| pod.metadata.name.clone()).ok_or("no pod")?;
+        let log = kubelet.log("sea", &name, "boat").map_err(|error| error.to_string())?;
+        if log.contains("secrets:") { Ok(log) } else { Err(log) }
+    })
+    .await
+    .unwrap();
+    assert!(said.contains(CONNECTED) && said.contains("configmaps: true"), "{said}");
+    assert!(said.contains("secrets: Forbidden"), "{said}");
+}
+
+/// Not a test of its own: it is what the pod runs.
+#[tokio::test]
+async fn connects_in_its_cluster_when_asked_to() {
+    if std::env::var_os(IN_CLUSTER_VARIABLE).is_none() {
+        return;
+    }
+    let connection = Connection::open(Source::InCluster, Settings::default()).await.unwrap();
+    let cluster = connection.cluster();
+    let page = |resource: &str| {
+        let mode = ReadMode::Page { limit: 1, continue_token: None };
+        let mut read = Read::all(KindId::new("", resource), mode);
+        read.namespace = Name::new("sea");
+        cluster.fetch(read)
+    };
+    cluster.catalog().await.unwrap();
+    println!("{CONNECTED}");
+    println!("configmaps: {}", page("configmaps").await.is_ok());
+    println!("secrets: {:?}", page("secrets").await.err().map(|fault| fault.kind).unwrap());
+}
+
+const IN_CLUSTER: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: sea}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: boat, namespace: sea}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: boat, namespace: sea}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: boat, namespace: sea}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: boat}
+subjects: [{kind: ServiceAccount, name: boat, namespace: sea}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: boat, namespace: sea}
+spec:
+  selector: {matchLabels: {app: boat}}
+  template:
+    metadata: {labels: {app: boat}}
+    spec:
+      serviceAccountName: boat
+      containers:
+      - name: boat
+        image: example.org/boat
+        command: [/boat, --exact, connects_in_its_cluster_when_asked_to, --nocapture]
+        env: [{name: MAILBOAT_TRIAL_IN_CLUSTER, value: "1"}]
+"#;
 
 /// The name by which only a proxy knows the server.
 const FAR: &str = "https://edge.far.example.com:6443";
