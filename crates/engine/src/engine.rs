@@ -349,8 +349,8 @@ impl Engine {
         self.plan_later(slot, urgency);
     }
 
-    /// A whole kind became known or doubtful at a place: every source that is read there and every slot of it is
-    /// looked at again.
+    /// A whole kind became known or doubtful at a place: every source that is read there, every slot of it, and whoever
+    /// read anything of it is looked at again.
     fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
         let concerns = |key: &Key| key.kind == *kind && cluster.is_none_or(|cluster| key.cluster == *cluster);
         let mut stale: BTreeSet<_> = self.fans.concerning(cluster, kind).into_iter().collect();
@@ -369,6 +369,9 @@ impl Engine {
         for (route, source) in stale {
             let fan = self.fans.of(route, &source);
             self.evaluate_later(fan, Urgency::Listed);
+        }
+        for reader in self.fans.woken_by_scope(kind, cluster) {
+            self.wake(reader, Urgency::Listed);
         }
         for slot in self.slots.of_kind(cluster, kind) {
             self.plan_later(slot, Urgency::Listed);

@@ -197,6 +197,23 @@ impl Fans {
         woken.dedup();
         woken
     }
+
+    /// Those who read something of a kind, in one cluster or in all: it became known or doubtful as a whole. What was
+    /// not known and turns out not to be there has no event of its own.
+    pub fn woken_by_scope(&mut self, kind: &KindId, cluster: Option<&ClusterId>) -> Vec<Reader> {
+        let mut woken = Vec::new();
+        self.readers.retain(|read, readers| {
+            let (at, of) = read.scope();
+            let concerned = of == kind && cluster.is_none_or(|cluster| at == cluster);
+            if concerned {
+                woken.extend(readers.iter().copied());
+            }
+            !concerned
+        });
+        woken.sort_unstable();
+        woken.dedup();
+        woken
+    }
 }
 
 impl Fan {

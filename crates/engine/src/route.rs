@@ -112,6 +112,16 @@ pub enum Read {
     Range(ClusterId, KindId, Option<Name>),
 }
 
+impl Read {
+    /// The cluster and the kind that were read.
+    pub(crate) fn scope(&self) -> (&ClusterId, &KindId) {
+        match self {
+            Self::Object(key) => (&key.cluster, &key.kind),
+            Self::Range(cluster, kind, _) => (cluster, kind),
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// A view of a store.
     pub fn new(store: &'a Store) -> Self {

@@ -1,5 +1,8 @@
 //! Clusters that are away, servers that refuse, hands that fight.
 
+use mailboat_engine::want::Hold;
+use mailboat_store::seen::Seen;
+
 use crate::prelude::*;
 
 #[test]
@@ -86,4 +89,29 @@ fn a_cluster_that_is_away_is_tried_by_one_slot_at_a_time() {
     world.run_for(120_000);
     let copies = world.servers[&florin].objects.keys().filter(|key| key.name.starts_with('c')).count();
     assert_eq!(copies, 50);
+}
+
+#[test]
+fn what_waits_to_know_of_something_goes_on_when_that_turns_out_not_to_be_there() {
+    let mut world = world();
+    let (source, copy) =
+        (key("tenant", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
+    let twin = key("tenant", "secrets", "till", "pos");
+    let mut route = edge_syncer("s", "tenant", FLORIN);
+    let asked = twin.clone();
+    route.select = Box::new(move |_, view| match view.get(&asked) {
+        Seen::Unknown(doubt) => Err(Hold { reason: doubt.to_string(), on: Some(asked.clone()) }),
+        Seen::Present(_) => Ok(Vec::new()),
+        Seen::Absent(_) => Ok(vec![FLORIN]),
+    });
+    world.lose("tenant", "secrets");
+    world.put(&source, config_map("1"));
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    assert_eq!(world.object(&copy), None, "it is not known whether the other is there");
+    // Nothing is shown, so nobody hears of an object: only that all of the kind is known now.
+    world.find_again("tenant", "secrets");
+    world.run();
+    assert!(world.object(&copy).is_some(), "it waits for ever");
 }

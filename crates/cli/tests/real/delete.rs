@@ -1,0 +1,132 @@
+//! Scenario `delete`: what is no longer asked for goes, and nothing goes for any other reason.
+
+use std::time::Duration;
+
+use mailboat_testkit::{ADMIN, World};
+use serde_json::{Value, json};
+
+use crate::harbor::{EDGE, Harbor, all_config_maps_of, config_map, delete, get, namespace, patch, put};
+
+async fn delivered(name: &str, count: usize) -> Harbor {
+    let mut harbor = Harbor::new(name).await;
+    put(&harbor.up, &namespace(name)).await;
+    for number in 0..count {
+        put(&harbor.up, &config_map(name, &format!("map-{number}"), "x")).await;
+    }
+    harbor.configure(all_config_maps_of(name)).await;
+    harbor.sail();
+    harbor.until_status("all delivered", |status| status["counts"]["delivered"] == count).await;
+    harbor
+}
+
+async fn count(harbor: &Harbor, namespace: &str) -> usize {
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::namespaced(harbor.down.clone(), namespace);
+    let label = kube::api::ListParams::default().labels("mailboat.dev/owner");
+    maps.list(&label).await.unwrap().items.len()
+}
+
+#[tokio::test]
+async fn an_entry_that_is_taken_out_withdraws_what_it_selected() {
+    let mut harbor = delivered("delete-entry", 3).await;
+    let some = json!({ "namespacedObjects": [{ "group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{ "namespace": "delete-entry", "names": ["map-0"] }] }] });
+    harbor.configure_as("SyncerConfig", "other", some).await;
+    patch(
+        &harbor.up,
+        ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "the-one"),
+        json!({ "spec": { "namespaceScope": null } }),
+    )
+    .await;
+    harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-entry", "map-1")).await;
+    harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-entry", "map-2")).await;
+    assert_eq!(count(&harbor, "delete-entry").await, 1, "what another config still selects stays");
+    harbor.moor().await;
+}
+
+#[tokio::test]
+async fn a_config_deleted_while_nobody_ran_withdraws_all_of_it_once_confirmed() {
+    let mut harbor = delivered("delete-config", 12).await;
+    harbor.sink().await;
+    delete(&harbor.up, ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "the-one")).await;
+    harbor.configure(json!({})).await;
+    harbor.sail();
+    // Twelve of twelve at once: somebody has to confirm exactly that.
+    let held = |status: &Value| status["awaitingConfirmation"]["withdrawals"] == 12;
+    let status = harbor.until_status("held", held).await;
+    assert_eq!(count(&harbor, "delete-config").await, 12);
+    let id = status["awaitingConfirmation"]["changeId"].as_str().unwrap().to_owned();
+    patch(
+        &harbor.up,
+        ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "the-one"),
+        json!({ "metadata": { "annotations": { "mailboat.dev/confirm-withdrawal": id } } }),
+    )
+    .await;
+    harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-config", "map-11")).await;
+    harbor.until_status("nothing is held", |status| status.get("awaitingConfirmation").is_none()).await;
+    assert_eq!(count(&harbor, "delete-config").await, 0);
+    harbor.moor().await;
+}
+
+#[tokio::test]
+async fn a_binding_that_goes_takes_nothing_along_and_the_syncer_says_why() {
+    let mut harbor = Harbor::new("delete-binding").await;
+    put(&harbor.up, &namespace("delete-binding")).await;
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "pos", "namespace": "delete-binding" },
+        "spec": { "replicas": 0, "selector": { "matchLabels": { "app": "pos" } },
+            "template": { "metadata": { "labels": { "app": "pos" } },
+                "spec": { "containers": [{ "name": "c", "image": "registry.invalid/none:1" }] } } } });
+    put(&harbor.up, &deployment).await;
+    harbor
+        .configure(json!({ "namespaceScope": { "namespaces": ["delete-binding"],
+            "resources": [{ "group": "apps", "resource": "deployments", "apiVersion": "v1" }] } }))
+        .await;
+    harbor.sail();
+    let pos = ("apps/v1", "Deployment", "delete-binding", "pos");
+    let before = harbor.until_down(pos, "delivered", |_| true).await;
+    // kcp deletes every Deployment of the mailbox with the binding, and sends ordinary events for them.
+    delete(&harbor.up, ("apis.kcp.io/v1alpha2", "APIBinding", "", "kubernetes")).await;
+    let unserved =
+        |status: &Value| status.to_string().contains("the mailbox does not serve deployments.apps");
+    harbor.until_status("the syncer says why", unserved).await;
+    let after = get(&harbor.down, pos.0, pos.1, pos.2, pos.3).await.expect("the copy stays");
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    // Also after a restart, with no memory of the kind ever having been served.
+    harbor.sink().await;
+    harbor.sail();
+    let beaten = harbor.status().await["lastSyncerHeartbeatTime"].clone();
+    harbor.until_status("a beat of the new one", |status| status["lastSyncerHeartbeatTime"] != beaten).await;
+    let last = harbor.status().await["lastSyncerHeartbeatTime"].clone();
+    harbor.until_status("another beat", |status| status["lastSyncerHeartbeatTime"] != last).await;
+    let after = get(&harbor.down, pos.0, pos.1, pos.2, pos.3).await.expect("the copy stays");
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    harbor.moor().await;
+}
+
+#[tokio::test]
+async fn a_mailbox_that_is_deleted_leaves_the_edge_as_it_is() {
+    let mut harbor = delivered("delete-mailbox", 3).await;
+    let center = World::shared().await.unwrap().center();
+    let root = center.client(ADMIN, "root").await.unwrap();
+    delete(&root, ("tenancy.kcp.io/v1alpha1", "Workspace", "", &harbor.mailbox.name)).await;
+    harbor.until_gone(&root, ("tenancy.kcp.io/v1alpha1", "Workspace", "", &harbor.mailbox.name)).await;
+    // Lists stay empty and watches stay open for a while; the syncer must not believe them.
+    let edge = harbor.down.clone();
+    let watched = tokio::time::timeout(Duration::from_secs(15), async {
+        loop {
+            let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+                kube::Api::namespaced(edge.clone(), "delete-mailbox");
+            let label = kube::api::ListParams::default().labels("mailboat.dev/owner");
+            let left = maps.list(&label).await.unwrap().items.len();
+            if left != 3 {
+                return left;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    if let Ok(left) = watched.await {
+        panic!("{left} of 3 are left at {EDGE}");
+    }
+    harbor.sink().await;
+}
