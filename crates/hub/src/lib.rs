@@ -7,5 +7,27 @@
 //! handler for all kinds.
 //!
 //! **Never here:** a decision of a role, a second implementation of what `machinery` does.
+//!
+//! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
+//! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
+//! kinds of Kubernetes), `keeper` (what controllers do), `serve` (connections).
 
+mod answer;
+mod bell;
+pub mod catalog;
+mod cluster;
+mod discovery;
+mod handle;
+mod hub;
+mod keeper;
+mod media;
+mod openapi;
+mod path;
+mod query;
+mod serve;
 pub mod storage;
+mod table;
+
+pub use cluster::cluster;
+pub use hub::Hub;
+pub use serve::Server;

@@ -1,5 +1,7 @@
 //! Kinds: what a server needs to know to serve one.
 
+use std::sync::Arc;
+
 use mailboat_object::{KindId, Name, Uid};
 use serde_json::{Value, json};
 
@@ -14,6 +16,8 @@ pub struct Kind {
     pub id: KindId,
     /// The kind's own name, such as `ConfigMap`.
     pub name: Name,
+    /// By what else it is called.
+    pub naming: Naming,
     /// Whether its objects stand in namespaces.
     pub namespaced: bool,
     /// Its versions; the first is the one that objects are asked for in when no version is named.
@@ -24,6 +28,19 @@ pub struct Kind {
     pub rules: Rules,
     /// The custom resource definition that it comes from, if any.
     pub definition: Option<Definition>,
+}
+
+/// By what else a kind is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// Its lowercase singular, such as `configmap`.
+    pub singular: Name,
+    /// The kind of its lists, such as `ConfigMapList`.
+    pub list: Name,
+    /// What users may type for it, such as `cm`.
+    pub short: Vec<Name>,
+    /// Names for it and others together, such as `all`.
+    pub categories: Vec<Name>,
 }
 
 /// Which state of which custom resource definition a kind comes from.
@@ -44,6 +61,27 @@ pub struct KindVersion {
     pub api_version: Name,
     /// What its objects hold.
     pub schema: Schema,
+    /// The schema as it was given, as JSON, for those who ask what there is; none for kinds of the server's own.
+    pub openapi: Option<Arc<str>>,
+    /// What a table of its objects shows besides their names, if it says so itself.
+    pub columns: Arc<[Column]>,
+}
+
+/// A column of a kind's tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub value_type: String,
+    /// What more is known of its values, such as `name` or `int32`.
+    pub format: String,
+    /// What it tells.
+    pub description: String,
+    /// 0: always shown; else only where much is asked for.
+    pub priority: i64,
+    /// Where its value stands in the object, as JSONPath.
+    pub path: String,
 }
 
 /// What is particular to a kind, beyond its schema.
@@ -152,11 +190,14 @@ impl Kind {
                 Name::new(&format!("{group}/{version}"))
             },
             schema,
+            openapi: None,
+            columns: Arc::from([]),
         };
         Self {
             versions: versions.into_iter().map(version).collect(),
             id,
             name: Name::new(name),
+            naming: Naming::of(name),
             namespaced,
             origin,
             rules,
@@ -182,6 +223,18 @@ impl Kind {
 
     pub(crate) fn serves(&self, api_version: &str) -> bool {
         self.versions.iter().any(|version| *version.api_version == *api_version)
+    }
+}
+
+impl Naming {
+    /// What a kind is called where nothing else is said.
+    pub fn of(kind: &str) -> Self {
+        Self {
+            singular: Name::new(&kind.to_lowercase()),
+            list: Name::new(&format!("{kind}List")),
+            short: Vec::new(),
+            categories: Vec::new(),
+        }
     }
 }
 

@@ -21,7 +21,7 @@
 //! | the sentence for a patch that cannot be decoded | quotes the whole object | quotes nothing |
 //! | CEL rules, `oneOf`/`anyOf`/`not`, `format` in schemas | enforced | ignored |
 //! | validation of unchanged fields | ratcheted: an old flaw may stay | asked anew |
-//! | strategic merge patches, apply of `scale`, `kubectl`'s last-applied annotation, conversion webhooks | there | not there |
+//! | apply of `scale`, `kubectl`'s last-applied annotation, conversion webhooks | there | not there |
 //! | managed fields of a field whose schema turned atomic | joined at the next write | left as they are |
 //!
 //! **Never here:** I/O, async, a clock, a source of randomness, a thread.
@@ -42,17 +42,18 @@ pub mod object;
 pub mod random;
 pub mod schema;
 pub mod status;
+mod strategic;
 pub mod time;
 mod typed;
 
 pub use field_set::{FieldSet, PathElement, Scalar};
-pub use kind::{Generation, Kind, KindVersion, Rules, ScalePaths, StatusRules};
+pub use kind::{Column, Generation, Kind, KindVersion, Naming, Rules, ScalePaths, StatusRules};
 pub use machine::{
     BadObject, Change, DeleteOptions, Deleted, DeletedCollection, Flavor, List, ListRequest, ListVersion,
     Machine, Patch, Settings, Watch, WatchEvent, WatchRequest, WatchStart, WriteOptions, Written,
 };
 pub use managed::{ManagedFields, Manager};
-pub use object::Stored;
+pub use object::{Shown, Stored, TypeMeta};
 pub use random::{Moment, Random, Seeded};
 pub use schema::{Origin, Schema};
 pub use status::{FieldError, Status};

@@ -164,6 +164,12 @@ impl Machine {
         Some(Arc::new(before.at(self.version)))
     }
 
+    /// What changed after a version, kind by kind, as far as it is remembered: where, and what is there now.
+    pub fn changed_since(&self, version: Version) -> impl Iterator<Item = (&Key, Option<&Arc<Stored>>)> {
+        let changes = self.logs.values().flat_map(move |log| log.after(version));
+        changes.map(|change| (&change.key, change.after.as_ref()))
+    }
+
     /// Everything that happened to a kind after this version is remembered.
     fn floor(&self, kind: &KindId) -> Version {
         self.logs.get(kind).map_or(Version(0), Log::floor).max(self.compacted)

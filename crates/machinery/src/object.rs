@@ -103,14 +103,54 @@ impl Labels for Stored {
     }
 }
 
+/// An object as one client is shown it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'s> {
+    /// The object.
+    pub stored: &'s Stored,
+    /// What is said of its type.
+    pub type_meta: TypeMeta<'s>,
+}
+
+/// What an object says of its own type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TypeMeta<'s> {
+    /// What was stored.
+    AsStored,
+    /// Its kind, in this version.
+    Version(&'s str),
+    /// Nothing: the list that it stands in says it.
+    Nothing,
+    /// That it is metadata alone.
+    MetadataOnly,
+}
+
+impl Stored {
+    /// The object as one client is shown it.
+    pub fn shown<'s>(&'s self, type_meta: TypeMeta<'s>) -> Shown<'s> {
+        Shown { stored: self, type_meta }
+    }
+}
+
 impl Serialize for Stored {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.shown(TypeMeta::AsStored).serialize(serializer)
+    }
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, member) in self.body.as_object().into_iter().flatten() {
-            if name == "metadata" {
-                map.serialize_entry(name, &Metadata { of: self, members: member.as_object() })?;
-            } else {
-                map.serialize_entry(name, member)?;
+        for (name, member) in self.stored.body.as_object().into_iter().flatten() {
+            match (name.as_str(), self.type_meta) {
+                ("metadata", _) => {
+                    map.serialize_entry(name, &Metadata { of: self.stored, members: member.as_object() })?;
+                }
+                ("apiVersion", TypeMeta::Version(version)) => map.serialize_entry(name, version)?,
+                ("apiVersion", TypeMeta::MetadataOnly) => map.serialize_entry(name, "meta.k8s.io/v1")?,
+                ("kind", TypeMeta::MetadataOnly) => map.serialize_entry(name, "PartialObjectMetadata")?,
+                ("apiVersion" | "kind", TypeMeta::Nothing) | (_, TypeMeta::MetadataOnly) => {}
+                _ => map.serialize_entry(name, member)?,
             }
         }
         map.end()

@@ -74,6 +74,17 @@ pub(crate) enum ScalarType {
 pub(crate) struct ListShape {
     pub items: NodeId,
     pub relation: ListRelation,
+    pub patch: ListPatch,
+}
+
+/// What a strategic merge patch does to a list.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) enum ListPatch {
+    /// It puts its own in its place.
+    #[default]
+    Replace,
+    /// It is merged with it: maps by this member, scalars by themselves.
+    Merge(Option<Name>),
 }
 
 /// How the elements of a list belong together.
@@ -182,7 +193,7 @@ fn push(nodes: &mut Vec<Node>, node: Node) -> NodeId {
 fn undeclared_nodes() -> Vec<Node> {
     let node = |elements, atomic| Node {
         scalar: Some(ScalarType::Untyped),
-        list: Some(ListShape { items: UNTYPED, relation: ListRelation::Atomic }),
+        list: Some(ListShape { items: UNTYPED, relation: ListRelation::Atomic, patch: ListPatch::Replace }),
         map: Some(MapShape { elements: Some(elements), keeps_unknown: true, atomic, ..MapShape::default() }),
         nullable: true,
         any: true,

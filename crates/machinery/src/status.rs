@@ -65,6 +65,11 @@ impl Status {
         status
     }
 
+    /// A refusal that is not about objects: who asks, how, or how often.
+    pub fn other(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self::new(code, reason, message.into())
+    }
+
     fn new(code: u16, reason: &str, message: String) -> Self {
         Self(Box::new(StatusBody {
             code,

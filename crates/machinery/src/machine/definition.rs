@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mailboat_object::{ClusterId, KindId};
+use mailboat_object::{ClusterId, KindId, Name};
 use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Deleted, mark, set_finalizers};
 use super::{ListRequest, Machine};
-use crate::kind::{Definition, Kind, Rules, ScalePaths, StatusRules};
+use crate::kind::{Column, Definition, Kind, Naming, Rules, ScalePaths, StatusRules};
 use crate::object::Stored;
 use crate::random::Moment;
 use crate::schema::{Origin, Schema};
@@ -182,7 +182,43 @@ fn kind_of(id: &KindId, definition: &Value) -> Result<Kind, crate::schema::BadSc
     }
     let name = spec["names"]["kind"].as_str().unwrap_or_default();
     let namespaced = spec["scope"] == "Namespaced";
-    Ok(Kind::new(id.clone(), name, namespaced, named.collect::<Vec<_>>(), Origin::Custom, rules))
+    let mut kind = Kind::new(id.clone(), name, namespaced, named.collect::<Vec<_>>(), Origin::Custom, rules);
+    kind.naming = naming(&spec["names"], name);
+    for version in &mut kind.versions {
+        let Some(described) = versions.iter().find(|described| described["name"] == *version.name) else {
+            continue;
+        };
+        version.columns = columns(described);
+        version.openapi = described["schema"].get("openAPIV3Schema").map(|schema| schema.to_string().into());
+    }
+    Ok(kind)
+}
+
+fn naming(names: &Value, kind: &str) -> Naming {
+    let texts = |member: &str| -> Vec<Name> {
+        names[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(Name::new).collect()
+    };
+    let common = Naming::of(kind);
+    let text = |member: &str| names[member].as_str().filter(|text| !text.is_empty()).map(Name::new);
+    Naming {
+        singular: text("singular").unwrap_or(common.singular),
+        list: text("listKind").unwrap_or(common.list),
+        short: texts("shortNames"),
+        categories: texts("categories"),
+    }
+}
+
+fn columns(version: &Value) -> Arc<[Column]> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let column = |column: &Value| Column {
+        name: text(&column["name"]),
+        value_type: text(&column["type"]),
+        format: text(&column["format"]),
+        description: text(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or(0),
+        path: text(&column["jsonPath"]),
+    };
+    version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column).collect()
 }
 
 fn scale_paths(scale: &Value) -> Option<ScalePaths> {

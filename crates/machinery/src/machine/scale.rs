@@ -8,11 +8,18 @@ use serde_json::{Value, json};
 use super::status_write::put_back;
 use super::{Machine, Patch, WriteOptions, Written};
 use crate::json_patch;
-use crate::kind::{ScalePaths, members};
+use crate::kind::{Kind, ScalePaths, members};
 use crate::metadata::Incoming;
 use crate::object::Stored;
 use crate::random::Moment;
 use crate::status::{FieldError, Status};
+
+impl Kind {
+    /// The scale of an object of this kind, as `autoscaling/v1`, if it has one.
+    pub fn scale_of(&self, object: &Stored) -> Option<Value> {
+        self.rules.scale.as_ref().map(|paths| scale_of(object, paths))
+    }
+}
 
 impl Machine {
     /// The scale of an object, as `autoscaling/v1`.
@@ -46,7 +53,8 @@ impl Machine {
             Patch::Json(patch) => {
                 json_patch::apply(&mut scale, patch).map_err(|_| Status::unprocessable_patch())?;
             }
-            Patch::Merge(patch) => mailboat_object::merge::merge(&mut scale, patch),
+            // A scale has no lists, so that both merge alike.
+            Patch::Merge(patch) | Patch::Strategic(patch) => mailboat_object::merge::merge(&mut scale, patch),
             Patch::Apply { .. } => return Err(Status::method_not_allowed(&key.kind, "apply of scale")),
         }
         self.write_scale(key, &live, &scale, options, moment)

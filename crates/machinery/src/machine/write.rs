@@ -15,10 +15,10 @@ use crate::managed::{self, Change, ManagedFields};
 use crate::metadata::{self, Incoming};
 use crate::object::Stored;
 use crate::random::Moment;
-use crate::schema::{Admission, Origin};
+use crate::schema::{Admission, Origin, Schema};
 use crate::status::{FieldError, Status};
 use crate::time::rfc3339;
-use crate::typed;
+use crate::{strategic, typed};
 
 /// How a write is made.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct WriteOptions {
     pub version: Name,
     /// Check and answer, but store nothing.
     pub dry_run: bool,
+    /// Refuse members that are not declared, instead of dropping them.
+    pub strict: bool,
     /// It comes through a view of kcp, where an apply is recorded as an update, and what the next one leaves out
     /// stays.
     pub through_view: bool,
@@ -43,6 +45,8 @@ pub enum Patch<'p> {
     Json(&'p Value),
     /// A merge patch (RFC 7386).
     Merge(&'p Value),
+    /// A strategic merge patch, for kinds that the server knows by itself.
+    Strategic(&'p Value),
     /// Server-side apply.
     Apply {
         /// The intent.
@@ -160,7 +164,7 @@ impl Machine {
             return self.apply(writing, live, intent, force, moment);
         }
         let live = live.ok_or_else(|| Status::not_found(&key.kind, &key.name))?;
-        let patched = patched(&live, patch)?;
+        let patched = patched(&writing.version.schema, &live, patch)?;
         let mut incoming = writing.decode(patched, Source::Patch)?;
         ensure_namespace(&mut incoming.body, &writing)?;
         check_name(&incoming.body, key)?;
@@ -249,6 +253,7 @@ impl Machine {
         managed: ManagedFields,
         moment: &mut Moment<'_>,
     ) -> Result<Written, Status> {
+        writing.refuse_unknown()?;
         let (kind, rules) = (&writing.kind, &writing.kind.rules);
         if let (Some(_), Value::Object(members)) = (&rules.status, &mut body) {
             members.remove("status");
@@ -290,6 +295,7 @@ impl Machine {
         incoming: Incoming,
         managed: ManagedFields,
     ) -> Result<Written, Status> {
+        writing.refuse_unknown()?;
         let key = &live.key;
         let Incoming { mut body, version, .. } = incoming;
         match version {
@@ -419,6 +425,20 @@ impl Writing<'_> {
         managed::update(&self.version.schema, before, after, former, &change, exists)
     }
 
+    /// Refuses members that were dropped, if the request wants that.
+    fn refuse_unknown(&self) -> Result<(), Status> {
+        if !self.options.strict || self.unknown.is_empty() {
+            return Ok(());
+        }
+        let fields: Vec<_> = self.unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+        let (kind, version) = (&self.kind.name, &self.version.name);
+        Err(Status::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
+            version.as_str(),
+            fields.join(", ")
+        )))
+    }
+
     fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Status> {
         if errors.is_empty() {
             return Ok(());
@@ -435,10 +455,10 @@ impl Writing<'_> {
 
 /// The live object with a patch laid over it. Managers are part of it only if the patch speaks of them: they are
 /// the largest part of most objects.
-fn patched(live: &Stored, patch: Patch<'_>) -> Result<Value, Status> {
+fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, Status> {
     let touched = match patch {
         Patch::Json(patch) => json_patch::touches(patch, "/metadata/managedFields"),
-        Patch::Merge(patch) => patch["metadata"].get("managedFields").is_some(),
+        Patch::Merge(patch) | Patch::Strategic(patch) => patch["metadata"].get("managedFields").is_some(),
         Patch::Apply { .. } => false,
     };
     let mut value = if touched {
@@ -459,6 +479,10 @@ fn patched(live: &Stored, patch: Patch<'_>) -> Result<Value, Status> {
             return Err(Status::bad_request("a merge patch must be a map"));
         }
         Patch::Merge(patch) => mailboat_object::merge::merge(&mut value, patch),
+        Patch::Strategic(patch) => {
+            strategic::merge(schema, &mut value, patch)
+                .map_err(|error| Status::bad_request(error.to_string()))?;
+        }
         Patch::Apply { .. } => {}
     }
     Ok(value)

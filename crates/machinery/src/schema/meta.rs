@@ -2,7 +2,7 @@
 
 use mailboat_object::Name;
 
-use super::{ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, UNTYPED, push};
+use super::{ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, UNTYPED, push};
 
 /// Declares the members that every object has, in place of what a schema says of them.
 pub(super) fn declare_object(nodes: &mut Vec<Node>, root: &mut MapShape) {
@@ -64,5 +64,10 @@ fn map(nodes: &mut Vec<Node>, declare: impl FnOnce(&mut MapShape)) -> NodeId {
 }
 
 fn list(nodes: &mut Vec<Node>, items: NodeId, relation: ListRelation) -> NodeId {
-    push(nodes, Node { list: Some(ListShape { items, relation }), ..Node::default() })
+    let patch = match &relation {
+        ListRelation::Atomic => ListPatch::Replace,
+        ListRelation::Set => ListPatch::Merge(None),
+        ListRelation::Map(keys) => ListPatch::Merge(keys.first().cloned()),
+    };
+    push(nodes, Node { list: Some(ListShape { items, relation, patch }), ..Node::default() })
 }

@@ -7,8 +7,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{
-    DEDUCED, Field, Limits, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema, UNTYPED,
-    meta, push, undeclared_nodes,
+    DEDUCED, Field, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema,
+    UNTYPED, meta, push, undeclared_nodes,
 };
 
 /// Where a schema comes from. The same words mean different things.
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             Some(items) => self.reference(items, &format!("{path}[]"), open)?,
             None => UNTYPED,
         };
-        Ok(ListShape { items, relation: relation(schema) })
+        Ok(ListShape { items, relation: relation(schema), patch: list_patch(schema) })
     }
 
     fn map(
@@ -187,6 +187,15 @@ fn referred(schema: &Value) -> Option<&str> {
         _ => None,
     });
     reference?.as_str()?.rsplit('/').next()
+}
+
+fn list_patch(schema: &Value) -> ListPatch {
+    let strategy = schema["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
+    if strategy.split(',').any(|word| word == "merge") {
+        ListPatch::Merge(schema["x-kubernetes-patch-merge-key"].as_str().map(Name::new))
+    } else {
+        ListPatch::Replace
+    }
 }
 
 fn relation(schema: &Value) -> ListRelation {

@@ -1,0 +1,77 @@
+//! Answers on their way out.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use mailboat_machinery::Status;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::media::JSON;
+
+/// An answer's body: whole, or a stream of lines.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// An answer.
+pub(crate) type Answer = Response<Body>;
+
+/// An answer of this type and content.
+pub(crate) fn bytes(code: StatusCode, media_type: &'static str, content: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(content.into()).boxed_unsync());
+    *answer.status_mut() = code;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    answer
+}
+
+/// A JSON answer.
+pub(crate) fn json(code: StatusCode, content: &impl Serialize) -> Answer {
+    // What is written here is made of JSON values alone, which can always be written.
+    bytes(code, JSON, serde_json::to_vec(content).unwrap_or_default())
+}
+
+/// An answer in words.
+pub(crate) fn text(code: StatusCode, content: &'static str) -> Answer {
+    bytes(code, "text/plain; charset=utf-8", content)
+}
+
+/// A YAML answer.
+pub(crate) fn yaml(code: StatusCode, content: &Value) -> Answer {
+    match serde_saphyr::to_string(content) {
+        Ok(text) => bytes(code, "application/yaml", text),
+        Err(error) => refusal(&Status::internal(error.to_string())),
+    }
+}
+
+/// A refusal.
+pub(crate) fn refusal(status: &Status) -> Answer {
+    let code = StatusCode::from_u16(status.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(code, &status.to_json());
+    if let Some(seconds) = status.body().details.retry_after_seconds {
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// An answer that goes on as long as the stream does.
+pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
+    let frames: BoxStream<'static, _> = lines.map(|line| Ok::<_, Infallible>(Frame::data(line))).boxed();
+    let mut answer = Response::new(StreamBody::new(frames).boxed_unsync());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer
+}
+
+/// Adds warnings, which clients such as kubectl show to their users.
+pub(crate) fn warn(answer: &mut Answer, warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            answer.headers_mut().append(WARNING, value);
+        }
+    }
+}

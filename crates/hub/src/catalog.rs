@@ -1,0 +1,184 @@
+//! The kinds that Kubernetes knows by itself, as a real server describes them.
+//!
+//! `kubernetes.json` holds what kube-apiserver 1.36 answers to discovery and under `/openapi/v3`, cut down to the kinds
+//! that are served here and to the first sentence of each description.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_machinery::schema::BadSchema;
+use mailboat_machinery::{Generation, Kind, Naming, builtin};
+use mailboat_object::{KindId, Name};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+const KUBERNETES: &str = include_str!("../kubernetes.json");
+
+/// Why the kinds of Kubernetes cannot be served: the program was put together wrongly.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCatalog {
+    /// It is not JSON of the expected form.
+    #[error("the built-in kinds cannot be read: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A schema cannot be compiled.
+    #[error("the built-in kind {kind} has a bad schema: {error}")]
+    Schema {
+        /// The kind.
+        kind: String,
+        /// What is wrong with its schema.
+        error: BadSchema,
+    },
+}
+
+#[derive(Deserialize)]
+struct Catalog {
+    groups: Vec<Group>,
+    schemas: Value,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    group: String,
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize)]
+struct GroupVersion {
+    version: String,
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    #[serde(rename = "resource")]
+    plural: String,
+    kind: String,
+    scope: String,
+    singular: String,
+    schema: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(default)]
+    subresources: Vec<Subresource>,
+}
+
+#[derive(Deserialize)]
+struct Subresource {
+    subresource: String,
+}
+
+/// All kinds of Kubernetes, with their schemas.
+pub fn kinds() -> Result<Vec<Arc<Kind>>, BadCatalog> {
+    let catalog: Catalog = serde_json::from_str(KUBERNETES)?;
+    let mut kinds = Vec::new();
+    for group in &catalog.groups {
+        for version in &group.versions {
+            for resource in &version.resources {
+                kinds.push(Arc::new(kind(group, version, resource, &catalog.schemas)?));
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+fn kind(
+    group: &Group,
+    version: &GroupVersion,
+    resource: &Resource,
+    schemas: &Value,
+) -> Result<Kind, BadCatalog> {
+    let id = KindId::new(&group.group, &resource.plural);
+    let namespaced = resource.scope == "Namespaced";
+    let (version, name) = (&version.version, &resource.kind);
+    let mut kind = builtin::kind_from_openapi(id, version, name, namespaced, &resource.schema, schemas)
+        .map_err(|error| BadCatalog::Schema { kind: resource.kind.clone(), error })?;
+    let names = |texts: &[String]| texts.iter().map(|text| Name::new(text)).collect();
+    kind.naming = Naming {
+        singular: Name::new(&resource.singular),
+        short: names(&resource.short_names),
+        categories: names(&resource.categories),
+        ..kind.naming
+    };
+    if !resource.subresources.iter().any(|part| part.subresource == "status") {
+        kind.rules.status = None;
+    }
+    if schemas[&resource.schema]["properties"].get("spec").is_none() {
+        kind.rules.generation = Generation::None;
+    }
+    Ok(kind)
+}
+
+/// The schemas, as text, that a kind's own refers to, itself included.
+pub(crate) fn components(
+    wanted: impl IntoIterator<Item = String>,
+) -> BTreeMap<&'static str, &'static RawValue> {
+    #[derive(Deserialize)]
+    struct Schemas {
+        #[serde(borrow)]
+        schemas: BTreeMap<&'static str, &'static RawValue>,
+    }
+    let schemas = serde_json::from_str::<Schemas>(KUBERNETES).map(|read| read.schemas).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    let mut open: Vec<String> = wanted.into_iter().collect();
+    while let Some(name) = open.pop() {
+        let Some((name, schema)) = schemas.get_key_value(name.as_str()) else { continue };
+        if found.insert(*name, *schema).is_none() {
+            open.extend(references(schema.get()).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The name of a built-in kind's schema.
+pub(crate) fn component(kind: &KindId, version: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Groups {
+        groups: Vec<Group>,
+    }
+    let groups = serde_json::from_str::<Groups>(KUBERNETES).ok()?.groups;
+    let group = groups.into_iter().find(|group| group.group == kind.group())?;
+    let version = group.versions.into_iter().find(|found| found.version == version)?;
+    version.resources.into_iter().find(|found| found.plural == kind.resource()).map(|found| found.schema)
+}
+
+fn references(schema: &str) -> impl Iterator<Item = &str> {
+    const MARK: &str = "\"#/components/schemas/";
+    schema.match_indices(MARK).filter_map(|(at, _)| schema[at + MARK.len()..].split('"').next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_compile() {
+        let kinds = kinds().unwrap();
+        assert!(kinds.len() > 50, "{}", kinds.len());
+        let deployments = kinds.iter().find(|kind| kind.id == KindId::new("apps", "deployments")).unwrap();
+        assert!(
+            deployments.namespaced && deployments.rules.status.is_some() && deployments.rules.scale.is_some()
+        );
+        assert_eq!(deployments.naming.short, [Name::new("deploy")]);
+        let config_maps = kinds.iter().find(|kind| kind.id == KindId::new("", "configmaps")).unwrap();
+        assert!(config_maps.rules.status.is_none());
+        assert_eq!(config_maps.rules.generation, Generation::None);
+    }
+
+    #[test]
+    fn a_kinds_schema_brings_all_that_it_refers_to() {
+        let name = component(&KindId::new("apps", "deployments"), "v1").unwrap();
+        let components = components([name]);
+        for wanted in ["io.k8s.api.apps.v1.Deployment", "io.k8s.api.core.v1.Container"] {
+            assert!(components.contains_key(wanted), "{wanted}");
+        }
+        for schema in components.values() {
+            for reference in references(schema.get()) {
+                assert!(components.contains_key(reference), "{reference}");
+            }
+        }
+    }
+}

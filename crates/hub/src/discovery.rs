@@ -1,0 +1,348 @@
+//! Which groups, versions and kinds there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mailboat_machinery::Kind;
+use serde_json::{Value, json};
+
+/// What can be done to objects of nearly all kinds, in the order in which servers say it.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The kinds of one place by group and version, most important first.
+pub(crate) struct Discovery {
+    groups: Vec<Group>,
+}
+
+struct Group {
+    name: String,
+    versions: Vec<GroupVersion>,
+}
+
+struct GroupVersion {
+    name: String,
+    resources: Vec<Resource>,
+}
+
+/// A kind as discovery tells it. Some are never stored: they are questions.
+#[derive(Clone)]
+struct Resource {
+    name: String,
+    singular: String,
+    kind: String,
+    namespaced: bool,
+    verbs: Vec<&'static str>,
+    short: Vec<String>,
+    categories: Vec<String>,
+    parts: Vec<Part>,
+}
+
+/// A subresource; its kind may be of another group.
+#[derive(Clone)]
+struct Part {
+    name: &'static str,
+    group: String,
+    version: String,
+    kind: String,
+    verbs: &'static [&'static str],
+}
+
+/// Questions to the server about users and rights: created, answered, never stored.
+const REVIEWS: [(&str, &str, &str, bool); 6] = [
+    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
+    ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
+];
+
+impl Discovery {
+    /// What is served when these kinds are.
+    pub(crate) fn of<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Self {
+        let mut groups: BTreeMap<String, BTreeMap<String, Vec<Resource>>> = BTreeMap::new();
+        for kind in kinds {
+            let group = groups.entry(kind.id.group().to_owned()).or_default();
+            for version in &kind.versions {
+                group
+                    .entry(version.name.to_string())
+                    .or_default()
+                    .push(Resource::stored(kind, &version.name));
+            }
+        }
+        for (group, resource, kind, namespaced) in REVIEWS {
+            let group = groups.entry(group.to_owned()).or_default();
+            group.entry("v1".to_owned()).or_default().push(Resource::review(resource, kind, namespaced));
+        }
+        let mut groups: Vec<Group> = groups
+            .into_iter()
+            .map(|(name, versions)| {
+                let mut versions: Vec<GroupVersion> =
+                    versions.into_iter().map(|(name, resources)| GroupVersion { name, resources }).collect();
+                versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
+                Group { name, versions }
+            })
+            .collect();
+        // Clients take a name that several groups have from the first: Kubernetes' own come before all others.
+        groups.sort_by_key(|group| {
+            (!group.name.is_empty(), group.name.contains('.'), !group.name.ends_with(".k8s.io"))
+        });
+        Self { groups }
+    }
+
+    fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// `/api`.
+    pub(crate) fn core_versions(&self, address: &str) -> Value {
+        let versions: Vec<&str> = self
+            .group("")
+            .into_iter()
+            .flat_map(|group| &group.versions)
+            .map(|version| &*version.name)
+            .collect();
+        json!({
+            "kind": "APIVersions", "versions": versions,
+            "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": address }],
+        })
+    }
+
+    /// `/apis`.
+    pub(crate) fn groups(&self) -> Value {
+        let groups: Vec<Value> =
+            self.groups.iter().filter(|group| !group.name.is_empty()).map(Group::to_json).collect();
+        json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
+    }
+
+    /// `/apis/GROUP`.
+    pub(crate) fn one_group(&self, name: &str) -> Option<Value> {
+        let mut group = self.group(name)?.to_json();
+        group["kind"] = "APIGroup".into();
+        group["apiVersion"] = "v1".into();
+        Some(group)
+    }
+
+    /// `/apis/GROUP/VERSION`.
+    pub(crate) fn kinds(&self, group: &str, version: &str) -> Option<Value> {
+        let resources = &self.group(group)?.versions.iter().find(|found| found.name == version)?.resources;
+        let resources: Vec<Value> = resources.iter().flat_map(Resource::lines).collect();
+        Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1",
+            "groupVersion": joined(group, version), "resources": resources,
+        }))
+    }
+
+    /// Everything at once, of the core group or of all others.
+    pub(crate) fn aggregated(&self, core: bool) -> Value {
+        let items: Vec<Value> =
+            self.groups.iter().filter(|group| group.name.is_empty() == core).map(Group::aggregated).collect();
+        json!({
+            "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+        })
+    }
+
+    /// The groups and versions, each as the path below which its kinds stand.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for group in &self.groups {
+            for version in &group.versions {
+                paths.push(if group.name.is_empty() {
+                    format!("api/{}", version.name)
+                } else {
+                    format!("apis/{}/{}", group.name, version.name)
+                });
+            }
+        }
+        paths
+    }
+}
+
+impl Group {
+    fn to_json(&self) -> Value {
+        let version = |version: &GroupVersion| json!({ "groupVersion": joined(&self.name, &version.name), "version": version.name });
+        let versions: Vec<Value> = self.versions.iter().map(version).collect();
+        json!({ "name": self.name, "preferredVersion": versions.first(), "versions": versions })
+    }
+
+    fn aggregated(&self) -> Value {
+        let versions: Vec<Value> = self
+            .versions
+            .iter()
+            .map(|version| {
+                let resources: Vec<Value> = version
+                    .resources
+                    .iter()
+                    .map(|resource| resource.aggregated(&self.name, &version.name))
+                    .collect();
+                json!({ "version": version.name, "resources": resources, "freshness": "Current" })
+            })
+            .collect();
+        let metadata = if self.name.is_empty() { json!({}) } else { json!({ "name": self.name }) };
+        json!({ "metadata": metadata, "versions": versions })
+    }
+}
+
+impl Resource {
+    fn stored(kind: &Kind, version: &str) -> Self {
+        let mut parts = Vec::new();
+        let part = |name, group: &str, version: &str, kind: &str, verbs| Part {
+            name,
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs,
+        };
+        if kind.rules.scale.is_some() {
+            parts.push(part("scale", "autoscaling", "v1", "Scale", &["get", "patch", "update"]));
+        }
+        if kind.rules.status.is_some() {
+            parts.push(part("status", kind.id.group(), version, &kind.name, &["get", "patch", "update"]));
+        }
+        let (group, resource) = (kind.id.group(), kind.id.resource());
+        if group.is_empty() && resource == "serviceaccounts" {
+            parts.push(part("token", "authentication.k8s.io", "v1", "TokenRequest", &["create"]));
+        }
+        if group.is_empty() && resource == "namespaces" {
+            parts.push(part("finalize", "", version, "Namespace", &["update"]));
+        }
+        let texts = |names: &[mailboat_object::Name]| names.iter().map(ToString::to_string).collect();
+        let whole = group.is_empty() && resource == "namespaces";
+        Self {
+            name: resource.to_owned(),
+            singular: kind.naming.singular.to_string(),
+            kind: kind.name.to_string(),
+            namespaced: kind.namespaced,
+            verbs: VERBS.into_iter().filter(|verb| !whole || *verb != "deletecollection").collect(),
+            short: texts(&kind.naming.short),
+            categories: texts(&kind.naming.categories),
+            parts,
+        }
+    }
+
+    fn review(resource: &str, kind: &str, namespaced: bool) -> Self {
+        Self {
+            name: resource.to_owned(),
+            singular: kind.to_lowercase(),
+            kind: kind.to_owned(),
+            namespaced,
+            verbs: vec!["create"],
+            short: Vec::new(),
+            categories: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let mut line = json!({
+            "name": self.name, "singularName": self.singular, "namespaced": self.namespaced, "kind": self.kind,
+            "verbs": self.verbs,
+        });
+        set_texts(&mut line, "shortNames", &self.short);
+        set_texts(&mut line, "categories", &self.categories);
+        let mut lines = vec![line];
+        for part in &self.parts {
+            let mut line = json!({
+                "name": format!("{}/{}", self.name, part.name), "singularName": "",
+                "namespaced": self.namespaced, "kind": part.kind, "verbs": part.verbs,
+            });
+            if part.kind != self.kind {
+                line["group"] = part.group.as_str().into();
+                line["version"] = part.version.as_str().into();
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn aggregated(&self, group: &str, version: &str) -> Value {
+        let scope = if self.namespaced { "Namespaced" } else { "Cluster" };
+        let mut told = json!({
+            "resource": self.name,
+            "responseKind": { "group": group, "version": version, "kind": self.kind },
+            "scope": scope, "singularResource": self.singular, "verbs": self.verbs,
+        });
+        set_texts(&mut told, "shortNames", &self.short);
+        set_texts(&mut told, "categories", &self.categories);
+        if !self.parts.is_empty() {
+            let part = |part: &Part| {
+                json!({
+                    "subresource": part.name, "verbs": part.verbs,
+                    "responseKind": { "group": part.group, "version": part.version, "kind": part.kind },
+                })
+            };
+            told["subresources"] = self.parts.iter().map(part).collect();
+        }
+        told
+    }
+}
+
+fn set_texts(value: &mut Value, member: &str, texts: &[String]) {
+    if !texts.is_empty() {
+        value[member] = texts.iter().map(String::as_str).collect();
+    }
+}
+
+fn joined(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// How versions are ordered: `v2` before `v1` before `v1beta2` before `v1alpha1` before everything else.
+fn priority(version: &str) -> (u8, u64, u64) {
+    let read = || -> Option<(u8, u64, u64)> {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..digits].parse().ok()?;
+        let rest = &rest[digits..];
+        if rest.is_empty() {
+            return Some((3, major, 0));
+        }
+        let (stage, minor) = match rest.strip_prefix("beta") {
+            Some(minor) => (2, minor),
+            None => (1, rest.strip_prefix("alpha")?),
+        };
+        Some((stage, major, minor.parse().ok()?))
+    };
+    read().unwrap_or((0, 0, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_in_the_order_of_their_promise() {
+        let mut versions = ["v1alpha1", "v10", "v1beta2", "v2", "foo", "v1", "v2beta1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "foo"]);
+    }
+
+    #[test]
+    fn both_forms_tell_the_same() {
+        let kinds = crate::catalog::kinds().unwrap();
+        let discovery = Discovery::of(&kinds);
+        let aggregated = discovery.aggregated(false);
+        for group in aggregated["items"].as_array().unwrap() {
+            let name = group["metadata"]["name"].as_str().unwrap();
+            for version in group["versions"].as_array().unwrap() {
+                let version_name = version["version"].as_str().unwrap();
+                let listed = discovery.kinds(name, version_name).unwrap();
+                let listed: Vec<&str> = listed["resources"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|line| line["name"].as_str().unwrap())
+                    .filter(|name| !name.contains('/'))
+                    .collect();
+                let told: Vec<&str> = version["resources"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|resource| resource["resource"].as_str().unwrap())
+                    .collect();
+                assert_eq!(listed, told, "{name}/{version_name}");
+            }
+        }
+        assert_eq!(discovery.groups()["groups"][0]["name"], "apps");
+    }
+}

@@ -1,0 +1,180 @@
+//! From a request to an answer: one way for all kinds.
+
+mod read;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body;
+use mailboat_machinery::{Kind, KindVersion, Status};
+use mailboat_object::{ClusterId, Key, KindId, Name};
+use serde_json::{Value, json};
+
+use crate::answer::{self, Answer};
+use crate::discovery::Discovery;
+use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
+use crate::path::{Asked, ObjectPath};
+use crate::query::Query;
+use crate::{Hub, openapi};
+
+/// The largest body that is read; real servers have the same limit.
+const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
+
+/// One request for objects, understood as far as its kind.
+struct Call<'r> {
+    hub: &'r Arc<Hub>,
+    /// The cluster.
+    cluster: ClusterId,
+    path: ObjectPath,
+    kind: Arc<Kind>,
+    version: KindVersion,
+    query: Query,
+    accepted: Accepted,
+    headers: &'r HeaderMap,
+}
+
+/// Answers one request.
+pub(crate) async fn handle<B>(hub: Arc<Hub>, request: Request<B>) -> Answer
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match answer(&hub, request).await {
+        Ok(answer) => answer,
+        // Real servers have no route to what they do not serve, and say so in words.
+        Err(status) if status == Status::unserved() => {
+            answer::text(StatusCode::NOT_FOUND, "404 page not found\n")
+        }
+        Err(status) => answer::refusal(&status),
+    }
+}
+
+async fn answer<B>(hub: &Arc<Hub>, request: Request<B>) -> Result<Answer, Status>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (head, body) = request.into_parts();
+    let cluster = hub.cluster();
+    let asked = Asked::read(head.uri.path()).ok_or_else(Status::unserved)?;
+    let query = Query::read(head.uri.query())?;
+    let Asked::Objects(path) = asked else {
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return Err(not_allowed());
+        }
+        return about(hub, &cluster, &asked, &head.headers);
+    };
+    let accepted = Accepted::of(&head.headers)?;
+    let id = KindId::new(&path.group, &path.resource);
+    let kind = hub.read(|machine| machine.kind(&cluster, &id).cloned()).ok_or_else(Status::unserved)?;
+    let version = kind.version(&path.version).filter(|_| !path.version.is_empty()).cloned();
+    let version = version.ok_or_else(Status::unserved)?;
+    if !kind.namespaced && !path.namespace.is_empty() {
+        return Err(Status::unserved());
+    }
+    let call = Call { hub, cluster, path, kind, version, query, accepted, headers: &head.headers };
+    let named = !call.path.name.is_empty();
+    match (&head.method, named) {
+        (&Method::GET | &Method::HEAD, true) => call.get(),
+        (&Method::GET | &Method::HEAD, false) if call.query.is("watch") => call.watch(),
+        (&Method::GET | &Method::HEAD, false) => call.list(),
+        (&Method::POST, false) => call.create(&collect(body).await?),
+        (&Method::PUT, true) => call.update(&collect(body).await?),
+        (&Method::PATCH, true) => call.patch(&collect(body).await?),
+        (&Method::DELETE, true) => call.delete(&collect(body).await?),
+        (&Method::DELETE, false) => call.delete_collection(&collect(body).await?),
+        _ => Err(not_allowed()),
+    }
+}
+
+/// What is not about objects: what there is, and how it is.
+fn about(hub: &Hub, cluster: &ClusterId, asked: &Asked, headers: &HeaderMap) -> Result<Answer, Status> {
+    let discovery = || hub.read(|machine| Discovery::of(machine.kinds(cluster)));
+    let aggregated =
+        || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
+    let whole = |core: bool| {
+        let content = serde_json::to_vec(&discovery().aggregated(core)).unwrap_or_default();
+        answer::bytes(StatusCode::OK, AGGREGATED_DISCOVERY, content)
+    };
+    let found = |value: Option<Value>| value.ok_or_else(Status::unserved);
+    let value = match asked {
+        Asked::Health => return Ok(answer::text(StatusCode::OK, "ok")),
+        Asked::Version => version(),
+        Asked::Paths => {
+            let mut paths: Vec<String> = discovery().paths().iter().map(|path| format!("/{path}")).collect();
+            paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+            json!({ "paths": paths })
+        }
+        Asked::CoreVersions if aggregated()? => return Ok(whole(true)),
+        Asked::Groups if aggregated()? => return Ok(whole(false)),
+        Asked::CoreVersions => discovery().core_versions(&hub.address()),
+        Asked::Groups => discovery().groups(),
+        Asked::Group(group) => found(discovery().one_group(group))?,
+        Asked::Kinds { group, version } => found(discovery().kinds(group, version))?,
+        Asked::OpenApiV2 => openapi::v2(),
+        Asked::OpenApiIndex => hub.read(|machine| openapi::index(machine.kinds(cluster), "")),
+        Asked::OpenApi { group, version } => {
+            let kinds: Vec<Arc<Kind>> = hub.read(|machine| machine.kinds(cluster).cloned().collect());
+            found(openapi::document(&kinds, group, version))?
+        }
+        Asked::Objects(_) => return Err(Status::unserved()),
+    };
+    Ok(answer::json(StatusCode::OK, &value))
+}
+
+/// What clients take us for: the version of Kubernetes whose API this is.
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": concat!("v1.36.3+mailboat-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "",
+        "platform": "",
+    })
+}
+
+async fn collect<B>(body: B) -> Result<Bytes, Status>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, BODY_LIMIT_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_LIMIT_BYTES}");
+            Err(Status::other(413, "RequestEntityTooLarge", message))
+        }
+        Err(error) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
+    }
+}
+
+fn not_allowed() -> Status {
+    let message = "the server does not allow this method on the requested resource";
+    Status::other(405, "MethodNotAllowed", message)
+}
+
+impl Call<'_> {
+    /// The object that is asked for.
+    fn key(&self) -> Key {
+        Key {
+            cluster: self.cluster.clone(),
+            kind: self.kind.id.clone(),
+            namespace: self.path.namespace.clone(),
+            name: self.path.name.clone(),
+        }
+    }
+
+    /// Who is written down as the manager of fields: as the request says, else the client's own name.
+    fn manager(&self) -> Name {
+        let agent = || {
+            let agent =
+                self.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+            let agent = agent.split('/').next().unwrap_or_default();
+            Name::new(if agent.is_empty() { "unknown" } else { agent })
+        };
+        self.query.manager().unwrap_or_else(agent)
+    }
+}

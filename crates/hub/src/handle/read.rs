@@ -1,0 +1,144 @@
+//! Get and list.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use mailboat_machinery::{List, ListRequest, Origin, Status, Stored, TypeMeta};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+use super::Call;
+use crate::answer::{self, Answer};
+use crate::hub::now_seconds;
+use crate::media::Shape;
+use crate::table::{Columns, Include, list_metadata};
+
+impl Call<'_> {
+    pub(super) fn get(&self) -> Result<Answer, Status> {
+        let key = self.key();
+        if self.kind.namespaced && key.namespace.is_empty() {
+            return Err(Status::unserved());
+        }
+        match self.path.subresource.as_str() {
+            "" => {}
+            "status" if self.kind.rules.status.is_some() => {}
+            "scale" => {
+                let scale = self.hub.read(|machine| machine.scale(&key))?;
+                return self.value(StatusCode::OK, &scale);
+            }
+            _ => return Err(Status::unserved()),
+        }
+        let object = self.hub.read(|machine| machine.get(&key))?;
+        self.object(StatusCode::OK, &object)
+    }
+
+    pub(super) fn list(&self) -> Result<Answer, Status> {
+        let request = self.list_request()?;
+        let list = self.hub.read(|machine| machine.list(&request))?;
+        if self.accepted.shape == Shape::Table {
+            let columns = Columns::of(&self.kind, &self.version);
+            return self.value(StatusCode::OK, &columns.list(&list, self.include()?, now_seconds()));
+        }
+        let shown = ShownList { call: self, list: &list };
+        if self.accepted.yaml {
+            return Ok(answer::yaml(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default()));
+        }
+        Ok(answer::json(StatusCode::OK, &shown))
+    }
+
+    pub(super) fn list_request(&self) -> Result<ListRequest, Status> {
+        Ok(ListRequest {
+            cluster: Some(self.cluster.clone()),
+            kind: self.kind.id.clone(),
+            namespace: self.path.namespace.clone(),
+            labels: self.query.labels()?,
+            fields: self.query.fields()?,
+            limit: self.query.limit()?,
+            continue_token: self.query.get("continue").map(str::to_owned),
+            version: self.query.list_version()?,
+        })
+    }
+
+    /// Which part of an object goes with its row of a table.
+    pub(super) fn include(&self) -> Result<Include, Status> {
+        match self.query.get("includeObject") {
+            None | Some("Metadata") => Ok(Include::Metadata),
+            Some("None") => Ok(Include::Nothing),
+            Some("Object") => Ok(Include::Object),
+            Some(other) => Err(Status::bad_request(format!(
+                "includeObject: None, Metadata and Object are known, {other:?} is not"
+            ))),
+        }
+    }
+
+    /// One object, in the shape that was asked for.
+    pub(super) fn object(&self, code: StatusCode, object: &Arc<Stored>) -> Result<Answer, Status> {
+        let shown = match self.accepted.shape {
+            Shape::Table => {
+                let columns = Columns::of(&self.kind, &self.version);
+                let mut table = columns.table([&**object], self.include()?, true, now_seconds());
+                table["metadata"]["resourceVersion"] = object.version.to_string().into();
+                return self.value(code, &table);
+            }
+            Shape::Metadata => object.shown(TypeMeta::MetadataOnly),
+            Shape::Whole | Shape::AggregatedDiscovery => {
+                object.shown(TypeMeta::Version(&self.version.api_version))
+            }
+        };
+        if self.accepted.yaml {
+            return Ok(answer::yaml(code, &serde_json::to_value(shown).unwrap_or_default()));
+        }
+        Ok(answer::json(code, &shown))
+    }
+
+    /// Anything else that is JSON.
+    #[allow(clippy::unnecessary_wraps, reason = "it ends handlers, which can fail")]
+    pub(super) fn value(&self, code: StatusCode, value: &Value) -> Result<Answer, Status> {
+        Ok(if self.accepted.yaml { answer::yaml(code, value) } else { answer::json(code, value) })
+    }
+}
+
+/// A list, written as it is read: its items are never copied.
+struct ShownList<'l> {
+    call: &'l Call<'l>,
+    list: &'l List,
+}
+
+impl Serialize for ShownList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { call, list } = self;
+        let metadata_only = call.accepted.shape == Shape::Metadata;
+        let mut map = serializer.serialize_map(None)?;
+        if metadata_only {
+            map.serialize_entry("kind", "PartialObjectMetadataList")?;
+            map.serialize_entry("apiVersion", "meta.k8s.io/v1")?;
+        } else {
+            map.serialize_entry("kind", call.kind.naming.list.as_str())?;
+            map.serialize_entry("apiVersion", call.version.api_version.as_str())?;
+        }
+        map.serialize_entry("metadata", &list_metadata(list))?;
+        let type_meta = match call.kind.origin {
+            _ if metadata_only => TypeMeta::MetadataOnly,
+            // A server that decodes into types of its own says the type once, for the list.
+            Origin::Native => TypeMeta::Nothing,
+            Origin::Custom => TypeMeta::Version(&call.version.api_version),
+        };
+        map.serialize_entry("items", &Items { items: &list.items, type_meta })?;
+        map.end()
+    }
+}
+
+struct Items<'l> {
+    items: &'l [Arc<Stored>],
+    type_meta: TypeMeta<'l>,
+}
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut items = serializer.serialize_seq(Some(self.items.len()))?;
+        for item in self.items {
+            items.serialize_element(&item.shown(self.type_meta))?;
+        }
+        items.end()
+    }
+}

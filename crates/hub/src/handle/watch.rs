@@ -1,0 +1,209 @@
+//! Watches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mailboat_machinery::{Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart};
+use mailboat_object::Version;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::Call;
+use crate::Hub;
+use crate::answer::{self, Answer};
+use crate::hub::now_seconds;
+use crate::media::Shape;
+use crate::table::{Columns, Include};
+
+/// How many events are taken from the log at once, so that a slow reader holds little.
+const EVENTS_AT_ONCE: usize = 64;
+/// How long a watch lasts whose client does not say.
+const LONGEST: Duration = Duration::from_hours(1);
+/// How often a quiet watch is told how far it has come.
+const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
+
+impl Call<'_> {
+    pub(super) fn watch(&self) -> Result<Answer, Status> {
+        let initial_events = self.query.is("sendInitialEvents");
+        if initial_events && self.query.get("resourceVersionMatch") != Some("NotOlderThan") {
+            return Err(Status::bad_request(
+                "sendInitialEvents needs resourceVersionMatch=NotOlderThan and allowWatchBookmarks=true",
+            ));
+        }
+        let bookmarks = self.query.is("allowWatchBookmarks");
+        let start = match self.query.version()? {
+            _ if initial_events => WatchStart::InitialEvents,
+            None | Some(Version(0)) => WatchStart::Now,
+            Some(version) => WatchStart::After(version),
+        };
+        let request = WatchRequest {
+            cluster: Some(self.cluster.clone()),
+            kind: self.kind.id.clone(),
+            namespace: self.path.namespace.clone(),
+            labels: self.query.labels()?,
+            fields: self.query.fields()?,
+            start,
+        };
+        // Listening begins before looking, so that nothing falls between the two.
+        let bell = self.hub.bells.listen(request.cluster.as_ref(), &request.kind);
+        let watch = self.hub.read(|machine| machine.watch(request))?;
+        let columns = match self.accepted.shape {
+            Shape::Table => Some((Columns::of(&self.kind, &self.version), self.include()?)),
+            _ => None,
+        };
+        let writer = Writer {
+            api_version: self.version.api_version.to_string(),
+            kind: self.kind.name.to_string(),
+            metadata_only: self.accepted.shape == Shape::Metadata,
+            columns,
+            columns_told: false,
+        };
+        let now = Instant::now();
+        let stream = Streaming {
+            hub: Arc::clone(self.hub),
+            watch,
+            bell,
+            stopping: self.hub.stopping.subscribe(),
+            writer,
+            bookmarks,
+            bookmark_at: now + BOOKMARKS_EVERY,
+            ends_at: now + self.query.timeout()?.unwrap_or(LONGEST).min(LONGEST),
+        };
+        Ok(answer::stream(futures::stream::unfold(stream, Streaming::next)))
+    }
+}
+
+/// One watch on its way out. It is driven by its reader: what nobody reads is not made.
+struct Streaming {
+    hub: Arc<Hub>,
+    watch: Watch,
+    bell: watch::Receiver<()>,
+    stopping: watch::Receiver<bool>,
+    writer: Writer,
+    bookmarks: bool,
+    bookmark_at: Instant,
+    ends_at: Instant,
+}
+
+impl Streaming {
+    /// The next lines; none at the end.
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        loop {
+            if self.watch.is_over() {
+                return None;
+            }
+            let events = self.hub.read(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
+            if !events.is_empty() {
+                let mut lines = Vec::new();
+                for event in &events {
+                    let wanted = self.bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
+                    if wanted {
+                        self.writer.write(event, &mut lines);
+                    }
+                }
+                return Some((lines.into(), self));
+            }
+            match self.wait().await {
+                Woken::Look => {}
+                Woken::TellHowFar => {
+                    self.bookmark_at = Instant::now() + BOOKMARKS_EVERY;
+                    let bookmark = self.hub.read(|machine| machine.bookmark(&self.watch));
+                    if let Some(bookmark) = bookmark.filter(|_| self.bookmarks) {
+                        let mut lines = Vec::new();
+                        self.writer.write(&bookmark, &mut lines);
+                        return Some((lines.into(), self));
+                    }
+                }
+                Woken::End => return None,
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        tokio::select! {
+            rung = self.bell.changed() => if rung.is_ok() { Woken::Look } else { Woken::End },
+            () = sleep_until(self.bookmark_at) => Woken::TellHowFar,
+            () = sleep_until(self.ends_at) => Woken::End,
+            _ = self.stopping.wait_for(|stopping| *stopping) => Woken::End,
+        }
+    }
+}
+
+/// What a watch does next.
+enum Woken {
+    Look,
+    TellHowFar,
+    End,
+}
+
+/// How one watch writes its events.
+struct Writer {
+    api_version: String,
+    kind: String,
+    metadata_only: bool,
+    columns: Option<(Columns, Include)>,
+    columns_told: bool,
+}
+
+impl Writer {
+    fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+        let (what, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Error(status) => return line(out, "ERROR", &status.to_json()),
+            WatchEvent::Bookmark { version, initial_events_end } => {
+                return line(out, "BOOKMARK", &self.bookmark(*version, *initial_events_end));
+            }
+        };
+        match &self.columns {
+            Some((columns, include)) => {
+                let table = columns.table([&**object], *include, !self.columns_told, now_seconds());
+                self.columns_told = true;
+                line(out, what, &table);
+            }
+            None => line(out, what, &self.shown(object)),
+        }
+    }
+
+    fn shown<'s>(&'s self, object: &'s Stored) -> mailboat_machinery::Shown<'s> {
+        object.shown(if self.metadata_only {
+            TypeMeta::MetadataOnly
+        } else {
+            TypeMeta::Version(&self.api_version)
+        })
+    }
+
+    fn bookmark(&self, version: Version, initial_events_end: bool) -> Value {
+        let mut metadata = json!({ "resourceVersion": version.to_string(), "creationTimestamp": null });
+        if initial_events_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let (kind, api_version) = match (&self.columns, self.metadata_only) {
+            (Some(_), _) => {
+                let row = json!({ "cells": [], "object": {
+                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                } });
+                return json!({
+                    "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": { "resourceVersion": version.to_string() }, "columnDefinitions": null,
+                    "rows": [row],
+                });
+            }
+            (None, true) => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            (None, false) => (self.kind.as_str(), self.api_version.as_str()),
+        };
+        json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata })
+    }
+}
+
+fn line(out: &mut Vec<u8>, what: &str, object: &impl serde::Serialize) {
+    out.extend_from_slice(br#"{"type":""#);
+    out.extend_from_slice(what.as_bytes());
+    out.extend_from_slice(br#"","object":"#);
+    // What is written here is made of JSON values alone, which can always be written.
+    let _ = serde_json::to_writer(&mut *out, object);
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,197 @@
+//! Create, update, patch and delete.
+
+use http::StatusCode;
+use mailboat_machinery::{DeleteOptions, Deleted, Origin, Patch, Status, TypeMeta, WriteOptions, Written};
+use mailboat_object::wire::{Part, Propagation};
+use mailboat_object::{Uid, Version};
+use serde_json::{Value, json};
+
+use super::{Call, not_allowed};
+use crate::answer::{self, Answer};
+use crate::media::{Sent, unsupported};
+use crate::query::FieldValidation;
+
+/// Namespaces that no server lets go.
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+impl Call<'_> {
+    pub(super) fn create(&self, body: &[u8]) -> Result<Answer, Status> {
+        if self.kind.namespaced && self.path.namespace.is_empty() {
+            return Err(not_allowed());
+        }
+        let body = read(body, Sent::object(self.headers)?)?;
+        let options = self.write_options()?;
+        let written =
+            self.hub.write(|machine, moment| machine.create(&self.key(), body, &options, moment))?;
+        self.written(&written)
+    }
+
+    pub(super) fn update(&self, body: &[u8]) -> Result<Answer, Status> {
+        let body = read(body, Sent::object(self.headers)?)?;
+        let options = self.write_options()?;
+        let written =
+            self.hub.write(|machine, moment| machine.update(&self.key(), body, &options, moment))?;
+        self.written(&written)
+    }
+
+    pub(super) fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
+        let sent = Sent::patch(self.headers)?;
+        let patch = read(body, sent)?;
+        let mut options = self.write_options()?;
+        let force = self.query.is("force");
+        let patch = match sent {
+            Sent::JsonPatch => Patch::Json(&patch),
+            Sent::MergePatch => Patch::Merge(&patch),
+            Sent::StrategicMergePatch if self.kind.origin == Origin::Native => Patch::Strategic(&patch),
+            Sent::Apply => {
+                // Who applies has to say who he is.
+                options.manager = self.query.manager().unwrap_or_default();
+                Patch::Apply { intent: &patch, force }
+            }
+            Sent::StrategicMergePatch | Sent::Json | Sent::Yaml => {
+                return Err(unsupported(
+                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+                ));
+            }
+        };
+        if force && !matches!(patch, Patch::Apply { .. }) {
+            let error = mailboat_machinery::FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            );
+            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        let written =
+            self.hub.write(|machine, moment| machine.patch(&self.key(), patch, &options, moment))?;
+        self.written(&written)
+    }
+
+    pub(super) fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
+        if !self.path.subresource.is_empty() {
+            return Err(not_allowed());
+        }
+        let id = &self.kind.id;
+        if id.group().is_empty()
+            && id.resource() == "namespaces"
+            && IMMORTAL_NAMESPACES.contains(&self.path.name.as_str())
+        {
+            return Err(Status::forbidden(id, &self.path.name, "this namespace may not be deleted"));
+        }
+        let options = self.delete_options(body)?;
+        let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment))?;
+        self.deleted(&deleted)
+    }
+
+    pub(super) fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
+        let namespaces = self.kind.id.group().is_empty() && self.kind.id.resource() == "namespaces";
+        if namespaces || (self.kind.namespaced && self.path.namespace.is_empty()) {
+            return Err(not_allowed());
+        }
+        let options = self.delete_options(body)?;
+        let request = self.list_request()?;
+        let version = self.hub.read(mailboat_machinery::Machine::version);
+        let deleted =
+            self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment))?;
+        let type_meta = match self.kind.origin {
+            Origin::Native => TypeMeta::Nothing,
+            Origin::Custom => TypeMeta::Version(&self.version.api_version),
+        };
+        let items: Vec<_> = deleted.objects.iter().map(|deleted| deleted.object.shown(type_meta)).collect();
+        let list = json!({
+            "kind": *self.kind.naming.list, "apiVersion": *self.version.api_version,
+            "metadata": { "resourceVersion": version.to_string() }, "items": items,
+        });
+        self.value(StatusCode::OK, &list)
+    }
+
+    fn deleted(&self, deleted: &Deleted) -> Result<Answer, Status> {
+        if !deleted.gone || self.kind.rules.returns_deleted {
+            return self.object(StatusCode::OK, &deleted.object);
+        }
+        self.value(StatusCode::OK, &deleted.to_json(&self.kind))
+    }
+
+    fn written(&self, written: &Written) -> Result<Answer, Status> {
+        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+        let mut answer = if self.path.subresource == "scale" {
+            let scale = self.kind.scale_of(&written.object).ok_or_else(Status::unserved)?;
+            self.value(code, &scale)?
+        } else {
+            self.object(code, &written.object)?
+        };
+        if self.query.field_validation()? == FieldValidation::Warn {
+            let warnings = written.unknown.iter().map(|field| format!("unknown field \"{field}\""));
+            answer::warn(&mut answer, warnings);
+        }
+        Ok(answer)
+    }
+
+    fn write_options(&self) -> Result<WriteOptions, Status> {
+        let part = match self.path.subresource.as_str() {
+            "" => Part::Whole,
+            "status" => Part::Status,
+            "scale" => Part::Scale,
+            _ => return Err(Status::unserved()),
+        };
+        Ok(WriteOptions {
+            manager: self.manager(),
+            part,
+            version: self.version.name.clone(),
+            dry_run: self.query.dry_run()?,
+            strict: self.query.field_validation()? == FieldValidation::Strict,
+            through_view: false,
+        })
+    }
+
+    /// How to delete: what the query says, and what the body says, which wins.
+    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+        let body = match body {
+            [] => Value::Null,
+            body => read(body, Sent::object(self.headers)?)?,
+        };
+        let grace = body["gracePeriodSeconds"].as_u64();
+        let grace = grace.or_else(|| self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
+        let propagation = body["propagationPolicy"].as_str().or_else(|| self.query.get("propagationPolicy"));
+        let propagation = match propagation {
+            None if body["orphanDependents"] == true => Some(Propagation::Orphan),
+            None => None,
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some(other) => {
+                return Err(Status::bad_request(format!(
+                    "propagationPolicy: Background, Foreground and Orphan are known, {other:?} is not"
+                )));
+            }
+        };
+        let preconditions = &body["preconditions"];
+        let version = preconditions["resourceVersion"].as_str();
+        let bad_version = || Status::bad_request("preconditions.resourceVersion: a whole number is expected");
+        Ok(DeleteOptions {
+            uid: preconditions["uid"].as_str().map(Uid::parse),
+            version: version.map(|text| Version::parse(text).ok_or_else(bad_version)).transpose()?,
+            propagation,
+            grace_seconds: grace,
+            dry_run: self.query.dry_run()? || body["dryRun"] == json!(["All"]),
+        })
+    }
+}
+
+/// A body as a value.
+fn read(body: &[u8], sent: Sent) -> Result<Value, Status> {
+    if matches!(sent, Sent::Yaml | Sent::Apply) {
+        // JSON is YAML, and most who say YAML send JSON.
+        if let Ok(value) = serde_json::from_slice(body) {
+            return Ok(value);
+        }
+        let text = std::str::from_utf8(body)
+            .map_err(|_| Status::bad_request("error decoding YAML: the body is not text"))?;
+        return serde_saphyr::from_str(text)
+            .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        // The place is told, the content is not.
+        let (line, column) = (error.line(), error.column());
+        Status::bad_request(format!("the body is not JSON: line {line}, column {column}"))
+    })
+}

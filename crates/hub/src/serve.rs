@@ -1,0 +1,87 @@
+//! Connections.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+
+use crate::{Hub, handle, keeper};
+
+/// How many requests one HTTP/2 connection may have under way; a client's watches count.
+const STREAMS_PER_CONNECTION: u32 = 1000;
+/// How long a client may take to send the head of a request.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// How long requests that are under way may take when the server stops.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// A server that listens, and is not yet serving.
+#[derive(Debug)]
+pub struct Server {
+    hub: Arc<Hub>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens at an address; with port 0 at a free one.
+    pub async fn bind(hub: Arc<Hub>, address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        hub.set_address(address);
+        Ok(Self { hub, listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is over; then watches end, and what is under way is answered.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&self.hub)));
+        let connections = GracefulShutdown::new();
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Too many open files, most likely: closing connections make room.
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            let hub = Arc::clone(&self.hub);
+            let service = service_fn(move |request| {
+                let hub = Arc::clone(&hub);
+                async move { Ok::<_, Infallible>(handle::handle(hub, request).await) }
+            });
+            let mut builder = auto::Builder::new(TokioExecutor::new());
+            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+            builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION);
+            let connection =
+                builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+            let connection = connections.watch(connection);
+            tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(error = %error, "a connection ended badly");
+                }
+            });
+        }
+        self.hub.stopping.send_replace(true);
+        let _ = tokio::time::timeout(STOP_WITHIN, connections.shutdown()).await;
+        let _ = keeper.await;
+    }
+}

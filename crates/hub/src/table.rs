@@ -1,0 +1,147 @@
+//! Objects as rows of a table, as `kubectl get` shows them.
+
+mod age;
+mod native;
+mod path;
+
+use mailboat_machinery::{Column, Kind, KindVersion, List, Origin, Stored, TypeMeta};
+use serde_json::{Value, json};
+
+pub(crate) use path::values;
+
+/// Which part of the object goes with each row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Include {
+    /// None.
+    Nothing,
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// The columns of a kind's tables.
+pub(crate) struct Columns {
+    definitions: Value,
+    cells: Vec<Cell>,
+    api_version: String,
+}
+
+enum Cell {
+    Name,
+    Native(fn(&Value, u64) -> Value),
+    /// A value of a type, at a path.
+    At(String, String),
+}
+
+impl Columns {
+    /// The columns of a kind in a version.
+    pub(crate) fn of(kind: &Kind, version: &KindVersion) -> Self {
+        let mut definitions = vec![json!({
+            "name": "Name", "type": "string", "format": "name", "priority": 0,
+            "description": "Name must be unique within a namespace.",
+        })];
+        let mut cells = vec![Cell::Name];
+        if kind.origin == Origin::Native {
+            for (name, value_type, priority, cell) in native::columns(&kind.id) {
+                definitions.push(json!({
+                    "name": name, "type": value_type, "format": "", "description": "", "priority": priority,
+                }));
+                cells.push(Cell::Native(*cell));
+            }
+        } else {
+            for column in version.columns.iter() {
+                definitions.push(definition(column));
+                cells.push(Cell::At(column.value_type.clone(), column.path.clone()));
+            }
+            if version.columns.is_empty() {
+                let path = ".metadata.creationTimestamp";
+                definitions.push(json!({
+                    "name": "Age", "type": "date", "format": "", "description": "", "priority": 0,
+                }));
+                cells.push(Cell::At("date".to_owned(), path.to_owned()));
+            }
+        }
+        Self { definitions: definitions.into(), cells, api_version: version.api_version.to_string() }
+    }
+
+    /// A table of these objects. Readers of a stream need the columns only once.
+    pub(crate) fn table<'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o Stored>,
+        include: Include,
+        with_columns: bool,
+        now_seconds: u64,
+    ) -> Value {
+        let rows: Vec<Value> =
+            objects.into_iter().map(|object| self.row(object, include, now_seconds)).collect();
+        let definitions = if with_columns { self.definitions.clone() } else { Value::Null };
+        json!({
+            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+            "columnDefinitions": definitions, "rows": rows,
+        })
+    }
+
+    /// A list as a table.
+    pub(crate) fn list(&self, list: &List, include: Include, now_seconds: u64) -> Value {
+        let mut table = self.table(list.items.iter().map(|item| &**item), include, true, now_seconds);
+        table["metadata"] = list_metadata(list);
+        table
+    }
+
+    fn row(&self, object: &Stored, include: Include, now_seconds: u64) -> Value {
+        let cells: Vec<Value> = self.cells.iter().map(|cell| cell.value(object, now_seconds)).collect();
+        let type_meta = match include {
+            Include::Nothing => return json!({ "cells": cells }),
+            Include::Metadata => TypeMeta::MetadataOnly,
+            Include::Object => TypeMeta::Version(&self.api_version),
+        };
+        // What is written here is made of JSON values alone.
+        let shown = serde_json::to_value(object.shown(type_meta)).unwrap_or_default();
+        json!({ "cells": cells, "object": shown })
+    }
+}
+
+impl Cell {
+    fn value(&self, object: &Stored, now_seconds: u64) -> Value {
+        match self {
+            Self::Name => object.key.name.as_str().into(),
+            Self::Native(cell) => cell(object.body(), now_seconds),
+            Self::At(value_type, path) => custom_value(object.body(), value_type, path, now_seconds),
+        }
+    }
+}
+
+/// The value of a custom resource's column: one value as it is, several joined as text.
+fn custom_value(body: &Value, value_type: &str, path: &str, now_seconds: u64) -> Value {
+    let found = values(body, path);
+    let Some(first) = found.first() else { return Value::Null };
+    match value_type {
+        "date" => first.as_str().map_or(Value::Null, |text| age::since(text, now_seconds).into()),
+        "string" => {
+            let texts: Vec<String> = found.iter().map(|value| path::text(value)).collect();
+            texts.join(",").into()
+        }
+        _ => (*first).clone(),
+    }
+}
+
+fn definition(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.value_type, "format": column.format,
+        "description": column.description, "priority": column.priority,
+    })
+}
+
+/// The metadata of a list.
+pub(crate) fn list_metadata(list: &List) -> Value {
+    let mut metadata = json!({ "resourceVersion": list.version.to_string() });
+    if let Some(token) = &list.continue_token {
+        metadata["continue"] = token.as_str().into();
+    }
+    if let Some(remaining) = list.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
