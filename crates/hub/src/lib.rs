@@ -23,6 +23,7 @@ mod keeper;
 mod media;
 mod openapi;
 mod path;
+mod protobuf;
 mod query;
 mod serve;
 pub mod storage;

@@ -4,6 +4,8 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use mailboat_machinery::Status;
 
+use crate::protobuf::PROTOBUF;
+
 /// The media type of nearly everything.
 pub(crate) const JSON: &str = "application/json";
 /// The media type of aggregated discovery, which clients look for in the answer.
@@ -35,6 +37,7 @@ pub(crate) struct Accepted {
 pub(crate) enum Sent {
     Json,
     Yaml,
+    Protobuf,
     JsonPatch,
     MergePatch,
     StrategicMergePatch,
@@ -93,7 +96,8 @@ impl Sent {
         match media_type(headers) {
             "" | "application/json" | "*/*" => Ok(Self::Json),
             "application/yaml" => Ok(Self::Yaml),
-            _ => Err(unsupported("application/json, application/yaml")),
+            PROTOBUF => Ok(Self::Protobuf),
+            _ => Err(unsupported("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
         }
     }
 
@@ -117,7 +121,7 @@ fn media_type(headers: &HeaderMap) -> &str {
     header.split(';').next().unwrap_or_default().trim()
 }
 
-/// 415: clients that tried protobuf or CBOR go on in JSON when they read this.
+/// 415: clients that tried CBOR go on in JSON when they read this; those that tried protobuf do not.
 pub(crate) fn unsupported(known: &str) -> Status {
     let message =
         format!("the body of the request was in an unknown format - accepted media types include: {known}");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Call, not_allowed};
 use crate::answer::{self, Answer};
 use crate::media::{Sent, unsupported};
+use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 
 /// Namespaces that no server lets go.
@@ -48,7 +49,7 @@ impl Call<'_> {
                 options.manager = self.query.manager().unwrap_or_default();
                 Patch::Apply { intent: &patch, force }
             }
-            Sent::StrategicMergePatch | Sent::Json | Sent::Yaml => {
+            Sent::StrategicMergePatch | Sent::Json | Sent::Yaml | Sent::Protobuf => {
                 return Err(unsupported(
                     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
                 ));
@@ -179,6 +180,14 @@ impl Call<'_> {
 
 /// A body as a value.
 fn read(body: &[u8], sent: Sent) -> Result<Value, Status> {
+    if sent == Sent::Protobuf {
+        return match protobuf::read(body) {
+            Ok(value) => Ok(value),
+            // A kind of somebody's own: JSON is the only form that it has.
+            Err(BadProtobuf::UnknownKind) => Err(unsupported("application/json, application/yaml")),
+            Err(error) => Err(Status::bad_request(error.to_string())),
+        };
+    }
     if matches!(sent, Sent::Yaml | Sent::Apply) {
         // JSON is YAML, and most who say YAML send JSON.
         if let Ok(value) = serde_json::from_slice(body) {
