@@ -71,7 +71,7 @@ where
     };
     let accepted = Accepted::of(&head.headers)?;
     let id = KindId::new(&path.group, &path.resource);
-    let kind = hub.read(|machine| machine.kind(&cluster, &id).cloned()).ok_or_else(Status::unserved)?;
+    let kind = hub.peek(|machine| machine.kind(&cluster, &id).cloned()).ok_or_else(Status::unserved)?;
     let version = kind.version(&path.version).filter(|_| !path.version.is_empty()).cloned();
     let version = version.ok_or_else(Status::unserved)?;
     if !kind.namespaced && !path.namespace.is_empty() {
@@ -80,21 +80,21 @@ where
     let call = Call { hub, cluster, path, kind, version, query, accepted, headers: &head.headers };
     let named = !call.path.name.is_empty();
     match (&head.method, named) {
-        (&Method::GET | &Method::HEAD, true) => call.get(),
+        (&Method::GET | &Method::HEAD, true) => call.get().await,
         (&Method::GET | &Method::HEAD, false) if call.query.is("watch") => call.watch(),
-        (&Method::GET | &Method::HEAD, false) => call.list(),
-        (&Method::POST, false) => call.create(&collect(body).await?),
-        (&Method::PUT, true) => call.update(&collect(body).await?),
-        (&Method::PATCH, true) => call.patch(&collect(body).await?),
-        (&Method::DELETE, true) => call.delete(&collect(body).await?),
-        (&Method::DELETE, false) => call.delete_collection(&collect(body).await?),
+        (&Method::GET | &Method::HEAD, false) => call.list().await,
+        (&Method::POST, false) => call.create(&collect(body).await?).await,
+        (&Method::PUT, true) => call.update(&collect(body).await?).await,
+        (&Method::PATCH, true) => call.patch(&collect(body).await?).await,
+        (&Method::DELETE, true) => call.delete(&collect(body).await?).await,
+        (&Method::DELETE, false) => call.delete_collection(&collect(body).await?).await,
         _ => Err(not_allowed()),
     }
 }
 
 /// What is not about objects: what there is, and how it is.
 fn about(hub: &Hub, cluster: &ClusterId, asked: &Asked, headers: &HeaderMap) -> Result<Answer, Status> {
-    let discovery = || hub.read(|machine| Discovery::of(machine.kinds(cluster)));
+    let discovery = || hub.peek(|machine| Discovery::of(machine.kinds(cluster)));
     let aggregated =
         || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
     let whole = |core: bool| {
@@ -117,9 +117,9 @@ fn about(hub: &Hub, cluster: &ClusterId, asked: &Asked, headers: &HeaderMap) -> 
         Asked::Group(group) => found(discovery().one_group(group))?,
         Asked::Kinds { group, version } => found(discovery().kinds(group, version))?,
         Asked::OpenApiV2 => openapi::v2(),
-        Asked::OpenApiIndex => hub.read(|machine| openapi::index(machine.kinds(cluster), "")),
+        Asked::OpenApiIndex => hub.peek(|machine| openapi::index(machine.kinds(cluster), "")),
         Asked::OpenApi { group, version } => {
-            let kinds: Vec<Arc<Kind>> = hub.read(|machine| machine.kinds(cluster).cloned().collect());
+            let kinds: Vec<Arc<Kind>> = hub.peek(|machine| machine.kinds(cluster).cloned().collect());
             found(openapi::document(&kinds, group, version))?
         }
         Asked::Objects(_) => return Err(Status::unserved()),

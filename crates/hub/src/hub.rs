@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mailboat_machinery::{Machine, Moment, Random, Seeded, Stored};
+use mailboat_machinery::{Machine, Moment, Random, Seeded, Status, Stored};
 use mailboat_object::{ClusterId, KindId, Version};
 use tokio::sync::{Notify, watch};
 
 use crate::bell::Bells;
+use crate::storage::{Ledger, Refused};
 
 /// One server: its objects, and who waits for changes of them.
-///
-/// The lock is held while one request is worked on, never while something is waited for.
 #[derive(Debug)]
 pub struct Hub {
-    state: RwLock<State>,
+    ledger: Ledger,
+    random: Mutex<Seeded>,
     cluster: ClusterId,
     address: OnceLock<SocketAddr>,
     pub(crate) bells: Bells,
@@ -28,19 +28,14 @@ pub struct Hub {
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-#[derive(Debug)]
-struct State {
-    machine: Machine,
-    random: Seeded,
-}
-
 impl Hub {
     /// A server of these objects.
-    pub(crate) fn new(machine: Machine, cluster: ClusterId) -> Self {
+    pub(crate) fn new(ledger: Ledger, cluster: ClusterId) -> Self {
         // Keys of a hasher are drawn from the operating system's randomness.
         let seed = RandomState::new().hash_one(now_seconds());
         Self {
-            state: RwLock::new(State { machine, random: Seeded(seed) }),
+            ledger,
+            random: Mutex::new(Seeded(seed)),
             cluster,
             address: OnceLock::new(),
             bells: Bells::default(),
@@ -65,35 +60,65 @@ impl Hub {
         let _ = self.address.set(address);
     }
 
-    /// Looks at the objects.
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
-        look(&self.state.read().unwrap_or_else(PoisonError::into_inner).machine)
+    /// Looks at what is settled by itself: kinds, and watches, which show nothing that could be lost.
+    pub(crate) fn peek<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
+        self.ledger.peek(look)
     }
 
-    /// Changes objects, and wakes those who watch what changed.
+    /// Looks at objects. What is seen is told when it can no longer be lost.
+    pub(crate) async fn read<T>(
+        &self,
+        look: impl FnOnce(&Machine) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let (outcome, settled) = self.ledger.read(look);
+        settled.wait().await.map_err(|refused| not_stored(&refused))?;
+        outcome
+    }
+
+    /// Changes objects. What came of it is told when it can no longer be lost.
     ///
     /// A kind is served from the moment on in which its definition is written: whoever reads his own write back can
     /// use it.
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Machine, &mut Moment<'_>) -> T) -> T {
-        let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let State { machine, random } = &mut *guard;
-        let before = machine.version();
-        let mut moment = Moment { now_seconds: now_seconds(), random: random as &mut dyn Random };
-        let outcome = change(machine, &mut moment);
-        let mut changed = Changed::since(machine, before);
-        for cluster in std::mem::take(&mut changed.definitions) {
-            machine.follow_definitions(&cluster, &mut moment);
-            changed = Changed::since(machine, before);
-        }
-        drop(guard);
-        for (cluster, kind) in &changed.kinds {
-            self.bells.ring(cluster, kind);
-        }
-        if !changed.untidy.is_empty() {
-            self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(changed.untidy);
-            self.tidy_up.notify_one();
-        }
+    pub(crate) async fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Machine, &mut Moment<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let (outcome, settled) = self.ledger.write(|machine| {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut moment = Moment { now_seconds: now_seconds(), random: &mut *random as &mut dyn Random };
+            let before = machine.version();
+            let outcome = change(machine, &mut moment);
+            for cluster in definitions_changed(machine, before) {
+                machine.follow_definitions(&cluster, &mut moment);
+            }
+            outcome
+        });
+        settled.wait().await.map_err(|refused| not_stored(&refused))?;
         outcome
+    }
+
+    /// Wakes those who watch what changed, and the keeper where something may be left to tidy up, until the server
+    /// stops. Nobody is woken for what could still be lost.
+    pub(crate) async fn ring(&self) {
+        let mut shown = self.ledger.shown();
+        let mut stopping = self.stopping.subscribe();
+        let mut rung = *shown.borrow_and_update();
+        loop {
+            tokio::select! {
+                changed = shown.changed() => if changed.is_err() { return },
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            }
+            let now = *shown.borrow_and_update();
+            let changed = self.peek(|machine| Changed::between(machine, rung, now));
+            rung = now;
+            for (cluster, kind) in &changed.kinds {
+                self.bells.ring(cluster, kind);
+            }
+            if !changed.untidy.is_empty() {
+                self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(changed.untidy);
+                self.tidy_up.notify_one();
+            }
+        }
     }
 
     /// The clusters in which something may be left to tidy up; from now on none.
@@ -102,27 +127,34 @@ impl Hub {
     }
 }
 
-/// What a write changed.
+/// 500: what was asked for could not be stored, and was not done.
+fn not_stored(refused: &Refused) -> Status {
+    tracing::error!(error = %refused, "a write could not be stored, and was refused");
+    Status::other(500, "InternalError", format!("Internal error occurred: {refused}"))
+}
+
+fn definitions_changed(machine: &Machine, since: Version) -> BTreeSet<ClusterId> {
+    let definitions = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let changed = machine.changed_since(since).filter(|change| change.key.kind == definitions);
+    changed.map(|change| change.key.cluster.clone()).collect()
+}
+
+/// What changed.
 #[derive(Default)]
 struct Changed {
     kinds: BTreeSet<(ClusterId, KindId)>,
-    /// Clusters whose custom resource definitions changed.
-    definitions: BTreeSet<ClusterId>,
     /// Clusters in which something else may have to follow: dependents, or what stands in a namespace.
     untidy: BTreeSet<ClusterId>,
 }
 
 impl Changed {
-    fn since(machine: &Machine, version: Version) -> Self {
-        let definitions = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+    fn between(machine: &Machine, after: Version, up_to: Version) -> Self {
         let mut changed = Self::default();
-        for (key, now) in machine.changed_since(version) {
+        for change in machine.changed_since(after).filter(|change| change.version <= up_to) {
+            let key = &change.key;
             changed.kinds.insert((key.cluster.clone(), key.kind.clone()));
-            if key.kind == definitions {
-                changed.definitions.insert(key.cluster.clone());
-            }
             let owned = |object: &Stored| object.metadata().get("ownerReferences").is_some();
-            if now.is_none_or(|object| object.is_deleting() || owned(object)) {
+            if change.after.as_ref().is_none_or(|object| object.is_deleting() || owned(object)) {
                 changed.untidy.insert(key.cluster.clone());
             }
         }

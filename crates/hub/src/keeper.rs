@@ -21,12 +21,15 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
         tokio::time::sleep(COLLECT).await;
         for cluster in hub.take_untidy() {
             for _ in 0..ROUNDS {
-                let done = hub.write(|machine, moment| {
-                    machine.follow_definitions(&cluster, moment)
-                        + machine.empty_namespaces(&cluster, moment)
-                        + machine.collect_garbage(&cluster, moment)
-                });
-                if done == 0 {
+                let done = hub
+                    .write(|machine, moment| {
+                        Ok(machine.follow_definitions(&cluster, moment)
+                            + machine.empty_namespaces(&cluster, moment)
+                            + machine.collect_garbage(&cluster, moment))
+                    })
+                    .await;
+                // What could not be stored is tried again with the next change.
+                if matches!(done, Ok(0) | Err(_)) {
                     break;
                 }
                 tokio::task::yield_now().await;

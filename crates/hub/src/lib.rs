@@ -29,6 +29,6 @@ mod serve;
 pub mod storage;
 mod table;
 
-pub use cluster::cluster;
+pub use cluster::{OpenError, cluster};
 pub use hub::Hub;
 pub use serve::Server;

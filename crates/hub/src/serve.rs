@@ -46,6 +46,8 @@ impl Server {
     /// Serves until `stop` is over; then watches end, and what is under way is answered.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&self.hub)));
+        let ringing = Arc::clone(&self.hub);
+        let ringer = tokio::spawn(async move { ringing.ring().await });
         let connections = GracefulShutdown::new();
         tokio::pin!(stop);
         loop {
@@ -82,6 +84,6 @@ impl Server {
         }
         self.hub.stopping.send_replace(true);
         let _ = tokio::time::timeout(STOP_WITHIN, connections.shutdown()).await;
-        let _ = keeper.await;
+        let _ = tokio::join!(keeper, ringer);
     }
 }

@@ -164,10 +164,9 @@ impl Machine {
         Some(Arc::new(before.at(self.version)))
     }
 
-    /// What changed after a version, kind by kind, as far as it is remembered: where, and what is there now.
-    pub fn changed_since(&self, version: Version) -> impl Iterator<Item = (&Key, Option<&Arc<Stored>>)> {
-        let changes = self.logs.values().flat_map(move |log| log.after(version));
-        changes.map(|change| (&change.key, change.after.as_ref()))
+    /// What changed after a version, kind by kind, as far as it is remembered.
+    pub fn changed_since(&self, version: Version) -> impl Iterator<Item = &Arc<Change>> {
+        self.logs.values().flat_map(move |log| log.after(version))
     }
 
     /// Everything that happened to a kind after this version is remembered.

@@ -14,7 +14,7 @@ use crate::media::Shape;
 use crate::table::{Columns, Include, list_metadata};
 
 impl Call<'_> {
-    pub(super) fn get(&self) -> Result<Answer, Status> {
+    pub(super) async fn get(&self) -> Result<Answer, Status> {
         let key = self.key();
         if self.kind.namespaced && key.namespace.is_empty() {
             return Err(Status::unserved());
@@ -23,18 +23,18 @@ impl Call<'_> {
             "" => {}
             "status" if self.kind.rules.status.is_some() => {}
             "scale" => {
-                let scale = self.hub.read(|machine| machine.scale(&key))?;
+                let scale = self.hub.read(|machine| machine.scale(&key)).await?;
                 return self.value(StatusCode::OK, &scale);
             }
             _ => return Err(Status::unserved()),
         }
-        let object = self.hub.read(|machine| machine.get(&key))?;
+        let object = self.hub.read(|machine| machine.get(&key)).await?;
         self.object(StatusCode::OK, &object)
     }
 
-    pub(super) fn list(&self) -> Result<Answer, Status> {
+    pub(super) async fn list(&self) -> Result<Answer, Status> {
         let request = self.list_request()?;
-        let list = self.hub.read(|machine| machine.list(&request))?;
+        let list = self.hub.read(|machine| machine.list(&request)).await?;
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
             return self.value(StatusCode::OK, &columns.list(&list, self.include()?, now_seconds()));

@@ -48,7 +48,7 @@ impl Call<'_> {
         };
         // Listening begins before looking, so that nothing falls between the two.
         let bell = self.hub.bells.listen(request.cluster.as_ref(), &request.kind);
-        let watch = self.hub.read(|machine| machine.watch(request))?;
+        let watch = self.hub.peek(|machine| machine.watch(request))?;
         let columns = match self.accepted.shape {
             Shape::Table => Some((Columns::of(&self.kind, &self.version), self.include()?)),
             _ => None,
@@ -94,7 +94,7 @@ impl Streaming {
             if self.watch.is_over() {
                 return None;
             }
-            let events = self.hub.read(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
+            let events = self.hub.peek(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
             if !events.is_empty() {
                 let mut lines = Vec::new();
                 for event in &events {
@@ -109,7 +109,7 @@ impl Streaming {
                 Woken::Look => {}
                 Woken::TellHowFar => {
                     self.bookmark_at = Instant::now() + BOOKMARKS_EVERY;
-                    let bookmark = self.hub.read(|machine| machine.bookmark(&self.watch));
+                    let bookmark = self.hub.peek(|machine| machine.bookmark(&self.watch));
                     if let Some(bookmark) = bookmark.filter(|_| self.bookmarks) {
                         let mut lines = Vec::new();
                         self.writer.write(&bookmark, &mut lines);

@@ -16,26 +16,26 @@ use crate::query::FieldValidation;
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 impl Call<'_> {
-    pub(super) fn create(&self, body: &[u8]) -> Result<Answer, Status> {
+    pub(super) async fn create(&self, body: &[u8]) -> Result<Answer, Status> {
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
         let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
         let written =
-            self.hub.write(|machine, moment| machine.create(&self.key(), body, &options, moment))?;
+            self.hub.write(|machine, moment| machine.create(&self.key(), body, &options, moment)).await?;
         self.written(&written)
     }
 
-    pub(super) fn update(&self, body: &[u8]) -> Result<Answer, Status> {
+    pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
         let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
         let written =
-            self.hub.write(|machine, moment| machine.update(&self.key(), body, &options, moment))?;
+            self.hub.write(|machine, moment| machine.update(&self.key(), body, &options, moment)).await?;
         self.written(&written)
     }
 
-    pub(super) fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
+    pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
         let sent = Sent::patch(self.headers)?;
         let patch = read(body, sent)?;
         let mut options = self.write_options()?;
@@ -63,11 +63,11 @@ impl Call<'_> {
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         let written =
-            self.hub.write(|machine, moment| machine.patch(&self.key(), patch, &options, moment))?;
+            self.hub.write(|machine, moment| machine.patch(&self.key(), patch, &options, moment)).await?;
         self.written(&written)
     }
 
-    pub(super) fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
+    pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
         if !self.path.subresource.is_empty() {
             return Err(not_allowed());
         }
@@ -79,20 +79,20 @@ impl Call<'_> {
             return Err(Status::forbidden(id, &self.path.name, "this namespace may not be deleted"));
         }
         let options = self.delete_options(body)?;
-        let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment))?;
+        let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment)).await?;
         self.deleted(&deleted)
     }
 
-    pub(super) fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
+    pub(super) async fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
         let namespaces = self.kind.id.group().is_empty() && self.kind.id.resource() == "namespaces";
         if namespaces || (self.kind.namespaced && self.path.namespace.is_empty()) {
             return Err(not_allowed());
         }
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
-        let version = self.hub.read(mailboat_machinery::Machine::version);
+        let version = self.hub.peek(mailboat_machinery::Machine::version);
         let deleted =
-            self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment))?;
+            self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment)).await?;
         let type_meta = match self.kind.origin {
             Origin::Native => TypeMeta::Nothing,
             Origin::Custom => TypeMeta::Version(&self.version.api_version),
