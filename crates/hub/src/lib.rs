@@ -12,6 +12,7 @@
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
 //! kinds of Kubernetes), `keeper` (what controllers do), `serve` (connections).
 
+pub mod access;
 mod answer;
 mod bell;
 pub mod catalog;

@@ -1,0 +1,255 @@
+//! Users, and users who act as others.
+
+use std::collections::BTreeMap;
+
+use super::{Asked, Decision};
+
+/// Everybody who proved who he is.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// Everybody else.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Who may do everything.
+pub const MASTERS: &str = "system:masters";
+/// Whoever did not prove who he is.
+pub const ANONYMOUS: &str = "system:anonymous";
+/// How the user names of service accounts begin.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// Where kcp writes down in which workspace a service account lives.
+pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
+
+/// Who makes a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct User {
+    /// The user's name.
+    pub name: String,
+    /// The user's uid, if there is one.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// Whatever else is known.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// Why a user may not act as another, in the server's words.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ImpersonationError {
+    /// Groups, uid or extra without a user name.
+    #[error("requested {0:?} without impersonating a user")]
+    NoUser(Vec<String>),
+    /// Not allowed; 403.
+    #[error(
+        "{resource} {name:?} is forbidden: User {user:?} cannot impersonate resource {resource:?} in API group {group:?} {scope}"
+    )]
+    Forbidden {
+        /// Whoever asks.
+        user: String,
+        /// Such as `users`.
+        resource: String,
+        /// The API group.
+        group: String,
+        /// Whom, or what.
+        name: String,
+        /// Where, in words.
+        scope: String,
+    },
+}
+
+impl User {
+    /// A user that proved who he is.
+    pub fn authenticated(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
+        let mut groups: Vec<String> = groups.into_iter().collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Self { name: name.into(), groups, ..Self::default() }
+    }
+
+    /// Whoever did not prove who he is.
+    pub fn anonymous() -> Self {
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
+    }
+
+    /// A service account, in its groups.
+    pub fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
+        Self {
+            name: format!("{SERVICE_ACCOUNT}{namespace}:{name}"),
+            uid: uid.to_owned(),
+            groups: service_account_groups(namespace),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the user is in a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|mine| mine == group)
+    }
+
+    /// Whether the user may do everything.
+    pub fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+
+    /// Namespace and name, if the user is a service account.
+    pub fn as_service_account(&self) -> Option<(&str, &str)> {
+        self.name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
+    }
+
+    /// Lets this user act as another, as far as `decide` lets him. The headers are those of the request, with lower-case
+    /// names; none of them about impersonation: the user stays who he is.
+    pub fn impersonate<'h>(
+        &self,
+        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+        decide: impl Fn(&Self, &Asked<'_>) -> Decision,
+    ) -> Result<Self, ImpersonationError> {
+        let mut other = Self::default();
+        let mut asked = Vec::new();
+        for (header, value) in headers {
+            let Some(what) = header.strip_prefix("impersonate-") else { continue };
+            asked.push(header.to_owned());
+            match what {
+                "user" => value.clone_into(&mut other.name),
+                "uid" => value.clone_into(&mut other.uid),
+                "group" => other.groups.push(value.to_owned()),
+                _ => {
+                    if let Some(key) = what.strip_prefix("extra-") {
+                        other.extra.entry(unescaped(key)).or_default().push(value.to_owned());
+                    }
+                }
+            }
+        }
+        if asked.is_empty() {
+            return Ok(self.clone());
+        }
+        if other.name.is_empty() {
+            return Err(ImpersonationError::NoUser(asked));
+        }
+        other.check_by(self, &decide)?;
+        other.complete();
+        Ok(other)
+    }
+
+    /// Asks for each part of the impersonated user whether the one who asks may take it.
+    fn check_by(
+        &self,
+        by: &Self,
+        decide: &impl Fn(&Self, &Asked<'_>) -> Decision,
+    ) -> Result<(), ImpersonationError> {
+        const AUTHENTICATION: &str = "authentication.k8s.io";
+        let check = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
+            let asked = Asked::Object { verb: "impersonate", group, resource, subresource, namespace, name };
+            if decide(by, &asked).allowed {
+                return Ok(());
+            }
+            Err(ImpersonationError::Forbidden {
+                user: by.name.clone(),
+                resource: if subresource.is_empty() {
+                    resource.to_owned()
+                } else {
+                    format!("{resource}/{subresource}")
+                },
+                group: group.to_owned(),
+                name: name.to_owned(),
+                scope: if namespace.is_empty() {
+                    "at the cluster scope".to_owned()
+                } else {
+                    format!("in the namespace {namespace:?}")
+                },
+            })
+        };
+        match self.as_service_account() {
+            Some((namespace, name)) => check("", "serviceaccounts", "", namespace, name)?,
+            None => check("", "users", "", "", &self.name)?,
+        }
+        for group in &self.groups {
+            check("", "groups", "", "", group)?;
+        }
+        if !self.uid.is_empty() {
+            check(AUTHENTICATION, "uids", "", "", &self.uid)?;
+        }
+        for (key, values) in &self.extra {
+            for value in values {
+                check(AUTHENTICATION, "userextras", key, "", value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups that come by themselves.
+    fn complete(&mut self) {
+        if let Some((namespace, _)) = self.as_service_account()
+            && self.groups.is_empty()
+        {
+            self.groups = service_account_groups(namespace);
+        }
+        let unauthenticated = self.name == ANONYMOUS;
+        let group = if unauthenticated { UNAUTHENTICATED } else { AUTHENTICATED };
+        if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
+            self.groups.push(group.to_owned());
+        }
+    }
+}
+
+fn service_account_groups(namespace: &str) -> Vec<String> {
+    vec![
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+        AUTHENTICATED.to_owned(),
+    ]
+}
+
+/// Extra keys are percent-encoded in headers; what makes no sense stays as it is.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_users(_: &User, asked: &Asked<'_>) -> Decision {
+        match asked {
+            Asked::Object { resource: "users" | "serviceaccounts", .. } => Decision::allow(""),
+            _ => Decision::deny(""),
+        }
+    }
+
+    #[test]
+    fn who_asks_for_nobody_stays_himself() {
+        let alice = User::authenticated("alice", []);
+        let same = alice.impersonate([("accept", "*/*")], |_, _| Decision::deny("")).unwrap();
+        assert_eq!(same, alice);
+    }
+
+    #[test]
+    fn every_part_of_another_is_asked_for() {
+        let alice = User::authenticated("alice", []);
+        let bob = alice.impersonate([("impersonate-user", "bob")], may_users).unwrap();
+        assert_eq!(bob.groups, [AUTHENTICATED]);
+        let account = [("impersonate-user", "system:serviceaccount:ns:sa")];
+        let account = alice.impersonate(account, may_users).unwrap();
+        assert_eq!(account.groups, ["system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED]);
+        let headers = [("impersonate-user", "bob"), ("impersonate-group", MASTERS)];
+        let said = alice.impersonate(headers, may_users).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "groups \"system:masters\" is forbidden: User \"alice\" cannot impersonate resource \"groups\" in API \
+             group \"\" at the cluster scope"
+        );
+        let headers = [("impersonate-user", "bob"), ("impersonate-extra-a%2fb", "c")];
+        let said = alice.impersonate(headers, may_users).unwrap_err().to_string();
+        assert!(said.contains("\"userextras/a/b\""), "{said}");
+        let nobody = alice.impersonate([("impersonate-group", "g")], may_users).unwrap_err();
+        assert_eq!(nobody, ImpersonationError::NoUser(vec!["impersonate-group".to_owned()]));
+    }
+}
