@@ -86,13 +86,25 @@ impl Settled {
 
 impl Ledger {
     /// Joins a machine and the storage that it was loaded from.
-    pub fn new(mut machine: Machine, storage: impl Storage) -> std::io::Result<Self> {
+    ///
+    /// `heard` is told of every change once it is durable, in order, before whoever made it: indexes that it keeps are
+    /// never behind an answer. It must not come back to the ledger.
+    pub fn new(
+        mut machine: Machine,
+        storage: impl Storage,
+        heard: impl FnMut(&[Arc<Change>]) + Send + 'static,
+    ) -> std::io::Result<Self> {
         machine.keep_changes();
         let (orders, received) = mpsc::channel();
         let (show, shown) = watch::channel(machine.version());
         let machine = Arc::new(RwLock::new(machine));
-        let mut committer =
-            Committer { machine: Arc::clone(&machine), storage: Box::new(storage), received, show };
+        let mut committer = Committer {
+            machine: Arc::clone(&machine),
+            storage: Box::new(storage),
+            heard: Box::new(heard),
+            received,
+            show,
+        };
         let committer = thread::Builder::new().name("commit".to_owned()).spawn(move || committer.run())?;
         Ok(Self { machine, orders: Some(orders), shown, committer: Some(committer) })
     }
@@ -169,9 +181,13 @@ impl Drop for Ledger {
     }
 }
 
+/// Is told what became durable.
+type Heard = dyn FnMut(&[Arc<Change>]) + Send;
+
 struct Committer {
     machine: Arc<RwLock<Machine>>,
     storage: Box<dyn Storage>,
+    heard: Box<Heard>,
     received: Receiver<Order>,
     show: watch::Sender<Version>,
 }
@@ -227,6 +243,7 @@ impl Committer {
         match self.storage.commit(&group.changes) {
             Ok(()) => {
                 locked(&self.machine).show(last);
+                (self.heard)(&group.changes);
                 self.show.send_replace(last);
                 group.settle(&Ok(()));
             }

@@ -26,7 +26,7 @@ fn open(folder: &Path) -> Result<(Machine, Disk), StorageError> {
 
 fn ledger(folder: &Path) -> Ledger {
     let (machine, disk) = open(folder).unwrap();
-    Ledger::new(machine, disk).unwrap()
+    Ledger::new(machine, disk, |_| {}).unwrap()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn concurrent_writes_share_commits() {
     let folder = tempfile::tempdir().unwrap();
     let (machine, disk) = open(folder.path()).unwrap();
     let commits = Arc::new(AtomicUsize::new(0));
-    let ledger = Ledger::new(machine, Counting(disk, Arc::clone(&commits))).unwrap();
+    let ledger = Ledger::new(machine, Counting(disk, Arc::clone(&commits)), |_| {}).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..32 {
             let ledger = &ledger;
@@ -252,11 +252,17 @@ fn a_backup_is_one_moment_of_a_running_hub() {
 #[test]
 fn watchers_are_told_after_the_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = ledger(folder.path());
+    let (machine, disk) = open(folder.path()).unwrap();
+    let (hear, heard) = std::sync::mpsc::channel();
+    let ledger = Ledger::new(machine, disk, move |changes| {
+        hear.send(changes.last().map(|change| change.version)).unwrap();
+    })
+    .unwrap();
     let shown = ledger.shown();
     let ((), settled) = ledger.write(|machine| config_map(machine, "a", "1"));
     let version = ledger.peek(Machine::version);
     settled.wait_blocking().unwrap();
+    assert_eq!(heard.try_recv().unwrap(), Some(version), "heard before it was answered");
     assert_eq!(*shown.borrow(), version);
     assert_eq!(ledger.peek(Machine::shown), version);
     assert!(ledger.peek(|machine| machine.get(&key("a")).is_ok()));

@@ -51,7 +51,7 @@ fn number(machine: &Machine, name: &str) -> Option<u64> {
 /// Writes until it is killed. `start NAME NUMBER` says what is tried, `done NAME NUMBER` what was acknowledged.
 fn write_until_killed(folder: &Path) {
     let (machine, disk) = open(folder).unwrap();
-    let ledger = Ledger::new(machine, disk).unwrap();
+    let ledger = Ledger::new(machine, disk, |_| {}).unwrap();
     let say = |word: &str, name: &str, number: u64| {
         let line = format!("{word} {name} {number}\n");
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();

@@ -35,7 +35,7 @@ pub(super) fn ledger_on(device: &Device) -> Ledger {
     let mut disk = device.open().unwrap();
     let mut machine = load(&mut disk, settings()).unwrap();
     serve(&mut machine);
-    Ledger::new(machine, disk).unwrap()
+    Ledger::new(machine, disk, |_| {}).unwrap()
 }
 
 /// Writes one object, whether it is there or not.
