@@ -12,8 +12,8 @@
 //!
 //! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
 //! [`denature`] (what becomes of an object on its way), [`translate`] (all of it as a route), [`mailbox`] (where it
-//! arrives) and [`the_one`] (what a syncer is told); then the small ones that these are built from,
-//! [`shards`], [`selector`] and [`names`]. Beside all this, [`setup`] is what a provider workspace holds, and [`init`]
+//! arrives), [`the_one`] (what a syncer is told) and [`summary`] (what is said of it all); then the small ones that
+//! these are built from, [`shards`], [`selector`] and [`names`]. Beside all this, [`setup`] is what a provider workspace holds, and [`init`]
 //! puts it there.
 
 mod body;
@@ -28,6 +28,7 @@ pub mod schedule;
 pub mod selector;
 pub mod setup;
 pub mod shards;
+pub mod summary;
 pub mod the_one;
 pub mod translate;
 pub mod what;

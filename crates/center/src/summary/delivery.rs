@@ -1,0 +1,188 @@
+//! Whether a copy in a mailbox is at its edge, by what the syncer says in the status of `the-one`.
+//!
+//! A syncer does not report once per object. It says up to which version of the mailbox everything is delivered, and
+//! lists what is not. A status that comes back gives its copy a newer version without changing what is to be
+//! delivered, so that what was delivered once is remembered by its content.
+
+use std::collections::BTreeMap;
+
+use mailboat_api::edge::{NotCurrentObject, NotCurrentState, SyncerConfigStatus};
+use mailboat_object::digest::Digest;
+use mailboat_object::key::Version;
+use mailboat_object::object::Object;
+
+use super::ObjectId;
+use super::health::Cause;
+
+/// What a syncer says of its deliveries.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    delivered: Version,
+    not_current: BTreeMap<ObjectId, NotCurrentObject>,
+    /// More is not current than is listed: then what is not listed is not known to be.
+    omits: bool,
+}
+
+/// How far a copy is on its way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Delivery {
+    /// It is at its edge, in whatever form.
+    pub delivered: bool,
+    /// It is there as it should be.
+    pub current: bool,
+    /// Why it will not get there by itself: its edge refuses it, or the center holds it.
+    pub refused: Option<Cause>,
+    /// The content that was last known to be delivered.
+    content: Option<Digest>,
+}
+
+impl Report {
+    /// Reads the status of `the-one`; `None` if it says nothing that can be understood.
+    pub fn of(the_one: &Object) -> Option<Self> {
+        let status: SyncerConfigStatus = serde_json::from_slice(the_one.status_json()?).ok()?;
+        let not_current = status.not_current.into_iter();
+        let not_current = not_current.map(|entry| (ObjectId::of(&entry.object), entry)).collect();
+        Some(Self {
+            delivered: Version(status.delivered_resource_version.parse().unwrap_or_default()),
+            not_current,
+            omits: status.not_current_omitted.is_some_and(|omitted| omitted > 0),
+        })
+    }
+}
+
+impl Delivery {
+    /// A copy that the center does not send, and why.
+    pub fn held(cause: Cause) -> Self {
+        Self { refused: Some(cause), ..Self::default() }
+    }
+
+    /// How far a copy in a mailbox is; `self` is what was known of it before.
+    #[must_use]
+    pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>) -> Self {
+        let Some(report) = report else {
+            return Self { current: self.content == Some(copy.content), refused: None, ..self.clone() };
+        };
+        if let Some(entry) = report.not_current.get(id) {
+            let refused = entry.state == Some(NotCurrentState::Refused);
+            let cause = || Cause { reason: entry.reason.clone(), message: entry.message.clone() };
+            return Self {
+                delivered: self.delivered || entry.delivered_generation.is_some(),
+                current: false,
+                refused: refused.then(cause),
+                content: self.content.filter(|content| *content != copy.content),
+            };
+        }
+        let told = copy.version <= report.delivered && !report.omits;
+        let content = if told { Some(copy.content) } else { self.content };
+        Self {
+            delivered: self.delivered || told,
+            current: content == Some(copy.content),
+            refused: None,
+            content,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mailboat_api::edge::ObjectReference;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fixtures::object;
+
+    fn copy(version: u32, data: &str, status: &Value) -> Arc<Object> {
+        let copy = json!({ "metadata": { "name": "x", "namespace": "a", "resourceVersion": version.to_string() },
+            "data": data, "status": status });
+        object("mailbox", "things", &copy)
+    }
+
+    fn report(status: &Value) -> Report {
+        let the_one = json!({ "metadata": { "name": "the-one" }, "status": status });
+        Report::of(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &the_one)).unwrap()
+    }
+
+    fn id() -> ObjectId {
+        ObjectId::of(&ObjectReference {
+            group: String::new(),
+            resource: "things".to_owned(),
+            namespace: "a".to_owned(),
+            name: "x".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_copy_is_current_once_all_up_to_its_version_is_delivered() {
+        let (nothing, before) = (json!({}), Delivery::default());
+        let early = before.judged(
+            &id(),
+            &copy(7, "one", &nothing),
+            Some(&report(&json!({ "deliveredResourceVersion": "6" }))),
+        );
+        assert!(!early.delivered && !early.current);
+        let there = early.judged(
+            &id(),
+            &copy(7, "one", &nothing),
+            Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+        );
+        assert!(there.delivered && there.current);
+        // Its own status comes back and gives it a newer version.
+        let back = there.judged(
+            &id(),
+            &copy(9, "one", &json!({ "ready": 1 })),
+            Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+        );
+        assert!(back.delivered && back.current);
+        // New content is on its way.
+        let changed = back.judged(
+            &id(),
+            &copy(10, "two", &nothing),
+            Some(&report(&json!({ "deliveredResourceVersion": "9" }))),
+        );
+        assert!(changed.delivered && !changed.current);
+        // Without a word of the syncer what was known stays.
+        let silent = changed.judged(&id(), &copy(10, "two", &nothing), None);
+        assert!(silent.delivered && !silent.current);
+    }
+
+    #[test]
+    fn what_is_listed_is_not_current_whatever_the_version() {
+        let entry = |more: Value| {
+            let mut entry = json!({ "resource": "things", "namespace": "a", "name": "x", "reason": "Conflict", "message": "it is another's" });
+            for (key, value) in more.as_object().unwrap() {
+                entry[key] = value.clone();
+            }
+            report(&json!({ "deliveredResourceVersion": "99", "notCurrent": [entry] }))
+        };
+        let copy = copy(7, "one", &json!({}));
+        let refused = Delivery::default().judged(&id(), &copy, Some(&entry(json!({ "state": "Refused" }))));
+        assert!(!refused.delivered && !refused.current);
+        assert_eq!(refused.refused.map(|cause| cause.reason).as_deref(), Some("Conflict"));
+        let waits = Delivery::default().judged(
+            &id(),
+            &copy,
+            Some(&entry(json!({ "state": "Waiting", "deliveredGeneration": 1 }))),
+        );
+        assert!(waits.delivered && !waits.current && waits.refused.is_none());
+        // What was taken for delivered and is listed now has to be told again.
+        let there = Delivery::default().judged(
+            &id(),
+            &copy,
+            Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+        );
+        let lost = there.judged(&id(), &copy, Some(&entry(json!({ "state": "Waiting" }))));
+        assert!(!lost.current);
+        assert!(
+            !lost.judged(&id(), &copy, Some(&report(&json!({ "deliveredResourceVersion": "6" })))).current
+        );
+    }
+
+    #[test]
+    fn a_list_that_leaves_some_out_vouches_for_nobody() {
+        let omitting = report(&json!({ "deliveredResourceVersion": "99", "notCurrentOmitted": 3 }));
+        let judged = Delivery::default().judged(&id(), &copy(7, "one", &json!({})), Some(&omitting));
+        assert!(!judged.delivered && !judged.current);
+    }
+}
