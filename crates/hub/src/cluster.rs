@@ -4,14 +4,34 @@ use mailboat_machinery::{Flavor, Settings, WriteOptions};
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::json;
 
+use crate::access::rbac::{self, bootstrap};
+use crate::access::{Accounts, Authority, AuthorityError, SigningKey, TokenFile};
 use crate::catalog::{self, BadCatalog};
+use crate::gate::Gate;
 use crate::hub::{Hub, now_seconds};
 use crate::storage::{self, Ledger, Storage, StorageError};
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+/// Who signs service accounts' tokens, and for whom.
+const ISSUER: &str = "https://kubernetes.default.svc";
 /// The name of the one cluster, which nobody sees.
 const CLUSTER: &str = "cluster";
+
+/// How a hub is opened.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Users with fixed tokens.
+    pub tokens: TokenFile,
+}
+
+/// A hub, and who signs its certificates.
+pub struct Opened {
+    /// The hub.
+    pub hub: Hub,
+    /// Its authority.
+    pub authority: Authority,
+}
 
 /// Why a hub cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +42,9 @@ pub enum OpenError {
     /// What it keeps cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// It has no certificates or keys.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
     /// The thread that stores cannot be started.
     #[error("the storage cannot be started: {0}")]
     Start(#[from] std::io::Error),
@@ -31,32 +54,45 @@ pub enum OpenError {
 }
 
 /// Opens a server that is one cluster, with the kinds of Kubernetes.
-pub async fn cluster(mut storage: impl Storage) -> Result<Hub, OpenError> {
+pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Opened, OpenError> {
     let id = ClusterId::new(CLUSTER);
+    let authority = Authority::of(&mut storage, now_seconds())?;
+    let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
     let settings = Settings { flavor: Flavor::Kubernetes, ..Settings::default() };
     let mut machine = storage::load(&mut storage, settings)?;
     machine.serve(&id, catalog::kinds()?);
-    let hub = Hub::new(Ledger::new(machine, storage)?, id.clone());
+    let gate = Gate::new(&machine, accounts, options.tokens);
+    let heard = gate.follower();
+    let hub = Hub::new(Ledger::new(machine, storage, heard)?, gate, id.clone());
     // Kinds are served by what is stored of their definitions.
     hub.write(|machine, moment| {
         machine.follow_definitions(&id, moment);
         Ok(())
     })
     .await?;
-    for name in NAMESPACES {
-        let key = Key {
-            cluster: id.clone(),
-            kind: KindId::new("", "namespaces"),
-            namespace: Name::EMPTY,
-            name: Name::new(name),
+    let namespaces = NAMESPACES.map(|name| {
+        (KindId::new("", "namespaces"), name.to_owned(), json!({ "metadata": { "name": name } }))
+    });
+    let rights = bootstrap::objects().into_iter().filter_map(|object| {
+        let resource = match object["kind"].as_str()? {
+            "ClusterRole" => "clusterroles",
+            "ClusterRoleBinding" => "clusterrolebindings",
+            _ => return None,
         };
-        if hub.read(|machine| Ok(machine.get(&key).is_ok())).await? {
-            continue;
+        let name = object["metadata"]["name"].as_str()?.to_owned();
+        Some((KindId::new(rbac::GROUP, resource), name, object))
+    });
+    let first: Vec<_> = namespaces.into_iter().chain(rights).collect();
+    hub.write(|machine, moment| {
+        for (kind, name, body) in first {
+            let key = Key { cluster: id.clone(), kind, namespace: Name::EMPTY, name: Name::new(&name) };
+            if machine.get(&key).is_err() {
+                let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
+                machine.create(&key, body, &options, moment)?;
+            }
         }
-        let body = json!({ "metadata": { "name": name } });
-        let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
-        hub.write(|machine, moment| machine.create(&key, body, &options, moment)).await?;
-    }
-    tracing::debug!(at = now_seconds(), "the cluster is ready");
-    Ok(hub)
+        Ok(())
+    })
+    .await?;
+    Ok(Opened { hub, authority })
 }

@@ -1,6 +1,7 @@
 //! From a request to an answer: one way for all kinds.
 
 mod read;
+mod review;
 mod watch;
 mod write;
 
@@ -15,6 +16,7 @@ use mailboat_machinery::{Kind, KindVersion, Status};
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
+use crate::access::User;
 use crate::answer::{self, Answer};
 use crate::discovery::Discovery;
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
@@ -36,15 +38,16 @@ struct Call<'r> {
     query: Query,
     accepted: Accepted,
     headers: &'r HeaderMap,
+    user: User,
 }
 
 /// Answers one request.
-pub(crate) async fn handle<B>(hub: Arc<Hub>, request: Request<B>) -> Answer
+pub(crate) async fn handle<B>(hub: Arc<Hub>, certified: Option<&User>, request: Request<B>) -> Answer
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match answer(&hub, request).await {
+    match answer(&hub, certified, request).await {
         Ok(answer) => answer,
         // Real servers have no route to what they do not serve, and say so in words.
         Err(status) if status == Status::unserved() => {
@@ -54,21 +57,38 @@ where
     }
 }
 
-async fn answer<B>(hub: &Arc<Hub>, request: Request<B>) -> Result<Answer, Status>
+async fn answer<B>(hub: &Arc<Hub>, certified: Option<&User>, request: Request<B>) -> Result<Answer, Status>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
     let cluster = hub.cluster();
-    let asked = Asked::read(head.uri.path()).ok_or_else(Status::unserved)?;
+    let user = hub.peek(|machine| hub.gate().user(machine, &cluster, &head.headers, certified))?;
+    let Some(asked) = Asked::read(head.uri.path()) else {
+        hub.gate().check_path(&cluster, &user, &head.method, head.uri.path())?;
+        return Err(Status::unserved());
+    };
     let query = Query::read(head.uri.query())?;
     let Asked::Objects(path) = asked else {
+        hub.gate().check_path(&cluster, &user, &head.method, head.uri.path())?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(not_allowed());
         }
         return about(hub, &cluster, &asked, &head.headers);
     };
+    let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
+    hub.gate().check_object(&cluster, &user, verb, &path)?;
+    if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
+        if verb != "create" {
+            return Err(not_allowed());
+        }
+        let body = review::body(&collect(body).await?, &head.headers)?;
+        if path.subresource == "token" {
+            return review::token(hub, &cluster, &path, body);
+        }
+        return review::answer(hub, &cluster, &user, &path, body);
+    }
     let accepted = Accepted::of(&head.headers)?;
     let id = KindId::new(&path.group, &path.resource);
     let kind = hub.peek(|machine| machine.kind(&cluster, &id).cloned()).ok_or_else(Status::unserved)?;
@@ -77,19 +97,37 @@ where
     if !kind.namespaced && !path.namespace.is_empty() {
         return Err(Status::unserved());
     }
-    let call = Call { hub, cluster, path, kind, version, query, accepted, headers: &head.headers };
-    let named = !call.path.name.is_empty();
-    match (&head.method, named) {
-        (&Method::GET | &Method::HEAD, true) => call.get().await,
-        (&Method::GET | &Method::HEAD, false) if call.query.is("watch") => call.watch(),
-        (&Method::GET | &Method::HEAD, false) => call.list().await,
-        (&Method::POST, false) => call.create(&collect(body).await?).await,
-        (&Method::PUT, true) => call.update(&collect(body).await?).await,
-        (&Method::PATCH, true) => call.patch(&collect(body).await?).await,
-        (&Method::DELETE, true) => call.delete(&collect(body).await?).await,
-        (&Method::DELETE, false) => call.delete_collection(&collect(body).await?).await,
+    let call = Call { hub, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
+    match verb {
+        "get" => call.get().await,
+        "watch" => call.watch(),
+        "list" => call.list().await,
+        "create" => call.create(&collect(body).await?).await,
+        "update" => call.update(&collect(body).await?).await,
+        "patch" => call.patch(&collect(body).await?).await,
+        "delete" => call.delete(&collect(body).await?).await,
+        "deletecollection" => call.delete_collection(&collect(body).await?).await,
         _ => Err(not_allowed()),
     }
+}
+
+/// What a method does to objects, as rights name it. None: it does nothing there.
+fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static str> {
+    let named = !path.name.is_empty();
+    Some(match (method, named) {
+        (&Method::GET | &Method::HEAD, true) => "get",
+        (&Method::GET | &Method::HEAD, false) if query.is("watch") => "watch",
+        (&Method::GET | &Method::HEAD, false) => "list",
+        (&Method::POST, false) => "create",
+        (&Method::POST, true) if path.subresource == "token" && path.resource == "serviceaccounts" => {
+            "create"
+        }
+        (&Method::PUT, true) => "update",
+        (&Method::PATCH, true) => "patch",
+        (&Method::DELETE, true) => "delete",
+        (&Method::DELETE, false) => "deletecollection",
+        _ => return None,
+    })
 }
 
 /// What is not about objects: what there is, and how it is.

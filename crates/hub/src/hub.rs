@@ -11,12 +11,14 @@ use mailboat_object::{ClusterId, KindId, Version};
 use tokio::sync::{Notify, watch};
 
 use crate::bell::Bells;
+use crate::gate::Gate;
 use crate::storage::{Ledger, Refused};
 
 /// One server: its objects, and who waits for changes of them.
 #[derive(Debug)]
 pub struct Hub {
     ledger: Ledger,
+    gate: Gate,
     random: Mutex<Seeded>,
     cluster: ClusterId,
     address: OnceLock<SocketAddr>,
@@ -30,11 +32,12 @@ pub struct Hub {
 
 impl Hub {
     /// A server of these objects.
-    pub(crate) fn new(ledger: Ledger, cluster: ClusterId) -> Self {
+    pub(crate) fn new(ledger: Ledger, gate: Gate, cluster: ClusterId) -> Self {
         // Keys of a hasher are drawn from the operating system's randomness.
         let seed = RandomState::new().hash_one(now_seconds());
         Self {
             ledger,
+            gate,
             random: Mutex::new(Seeded(seed)),
             cluster,
             address: OnceLock::new(),
@@ -48,6 +51,11 @@ impl Hub {
     /// The one cluster of a server that has one.
     pub(crate) fn cluster(&self) -> ClusterId {
         self.cluster.clone()
+    }
+
+    /// Who may come in.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Where it is reached, as `ADDRESS:PORT`.
@@ -143,7 +151,8 @@ fn definitions_changed(machine: &Machine, since: Version) -> BTreeSet<ClusterId>
 #[derive(Default)]
 struct Changed {
     kinds: BTreeSet<(ClusterId, KindId)>,
-    /// Clusters in which something else may have to follow: dependents, or what stands in a namespace.
+    /// Clusters in which something else may have to follow: dependents, what stands in a namespace, or roles that are
+    /// made of others.
     untidy: BTreeSet<ClusterId>,
 }
 
@@ -154,7 +163,12 @@ impl Changed {
             let key = &change.key;
             changed.kinds.insert((key.cluster.clone(), key.kind.clone()));
             let owned = |object: &Stored| object.metadata().get("ownerReferences").is_some();
-            if change.after.as_ref().is_none_or(|object| object.is_deleting() || owned(object)) {
+            let is = |group: &str, resource: &str| {
+                *key.kind.group() == *group && *key.kind.resource() == *resource
+            };
+            let begets = (change.before.is_none() && is("", "namespaces"))
+                || is("rbac.authorization.k8s.io", "clusterroles");
+            if begets || change.after.as_ref().is_none_or(|object| object.is_deleting() || owned(object)) {
                 changed.untidy.insert(key.cluster.clone());
             }
         }

@@ -1,9 +1,15 @@
-//! What controllers of a cluster do that need no machine: namespaces are emptied, and dependents follow their owners.
+//! What controllers of a cluster do that need no machine: namespaces get an account and are emptied, dependents follow
+//! their owners, and roles are made of others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use mailboat_machinery::{ListRequest, Machine, Moment, Patch, WriteOptions};
+use mailboat_object::{ClusterId, Key, KindId, Name};
+use serde_json::json;
+
 use crate::Hub;
+use crate::access::rbac::aggregation;
 
 /// How long changes are collected before they are followed: a deletion often comes with many others.
 const COLLECT: Duration = Duration::from_millis(20);
@@ -23,7 +29,9 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
             for _ in 0..ROUNDS {
                 let done = hub
                     .write(|machine, moment| {
-                        Ok(machine.follow_definitions(&cluster, moment)
+                        Ok(follow_roles(machine, &cluster, moment)
+                            + make_accounts(machine, &cluster, moment)
+                            + machine.follow_definitions(&cluster, moment)
                             + machine.empty_namespaces(&cluster, moment)
                             + machine.collect_garbage(&cluster, moment))
                     })
@@ -36,4 +44,43 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
             }
         }
     }
+}
+
+/// Writes down what roles hold that are made of others.
+fn follow_roles(machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
+    let mut done = 0;
+    for (key, rules) in aggregation::due(machine, cluster) {
+        let patch = json!({ "rules": rules });
+        done += usize::from(machine.patch(&key, Patch::Merge(&patch), &ours(), moment).is_ok());
+    }
+    done
+}
+
+/// Every namespace has an account for whoever brings none.
+fn make_accounts(machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
+    let kind = |resource| KindId::new("", resource);
+    let request =
+        ListRequest { cluster: Some(cluster.clone()), kind: kind("namespaces"), ..ListRequest::default() };
+    let Ok(namespaces) = machine.list(&request) else { return 0 };
+    let mut done = 0;
+    for namespace in namespaces.items.iter().filter(|namespace| !namespace.is_deleting()) {
+        let key = Key {
+            cluster: cluster.clone(),
+            kind: kind("serviceaccounts"),
+            namespace: namespace.key.name.clone(),
+            name: Name::new("default"),
+        };
+        if machine.get(&key).is_err() {
+            let account = json!({
+                "apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": { "name": "default", "namespace": *namespace.key.name },
+            });
+            done += usize::from(machine.create(&key, account, &ours(), moment).is_ok());
+        }
+    }
+    done
+}
+
+fn ours() -> WriteOptions {
+    WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() }
 }

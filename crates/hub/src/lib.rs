@@ -10,7 +10,8 @@
 //!
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
-//! kinds of Kubernetes), `keeper` (what controllers do), `serve` (connections).
+//! kinds of Kubernetes), `keeper` (what controllers do), [`access`] and `gate` (who asks, and whether they
+//! may), [`storage`] (what is kept), `serve` (connections).
 
 pub mod access;
 mod answer;
@@ -18,6 +19,7 @@ mod bell;
 pub mod catalog;
 mod cluster;
 mod discovery;
+mod gate;
 mod handle;
 mod hub;
 mod keeper;
@@ -30,6 +32,6 @@ mod serve;
 pub mod storage;
 mod table;
 
-pub use cluster::{OpenError, cluster};
+pub use cluster::{OpenError, Opened, Options, cluster};
 pub use hub::Hub;
 pub use serve::Server;

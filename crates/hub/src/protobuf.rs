@@ -357,7 +357,9 @@ mod tests {
         assert_eq!(read(b"{}"), Err(BadProtobuf::NoMagic));
         assert_eq!(read(&body("Boat", "sea.example/v1", &[])), Err(BadProtobuf::UnknownKind));
         let whole = body("ConfigMap", "v1", &field(1, &field(1, b"tide")));
-        for cut in 5..whole.len() {
+        // Cut between its two fields it is whole, and empty.
+        let between = whole.len() - 2 - field(1, &field(1, b"tide")).len();
+        for cut in (5..whole.len()).filter(|cut| *cut != between) {
             assert!(read(&whole[..cut]).is_err(), "cut at {cut}");
         }
         assert_eq!(read(&body("ConfigMap", "v1", &[0x0f])), Err(BadProtobuf::Damaged));

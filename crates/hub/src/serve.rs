@@ -10,32 +10,37 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
+use crate::access::user_of;
 use crate::{Hub, handle, keeper};
 
 /// How many requests one HTTP/2 connection may have under way; a client's watches count.
 const STREAMS_PER_CONNECTION: u32 = 1000;
+/// How long a client may take to agree on TLS.
+const TLS_WITHIN: Duration = Duration::from_secs(10);
 /// How long a client may take to send the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// How long requests that are under way may take when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A server that listens, and is not yet serving.
-#[derive(Debug)]
 pub struct Server {
     hub: Arc<Hub>,
     listener: TcpListener,
     address: SocketAddr,
+    tls: TlsAcceptor,
 }
 
 impl Server {
     /// Listens at an address; with port 0 at a free one.
-    pub async fn bind(hub: Arc<Hub>, address: SocketAddr) -> io::Result<Self> {
+    pub async fn bind(hub: Arc<Hub>, tls: ServerConfig, address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         hub.set_address(address);
-        Ok(Self { hub, listener, address })
+        Ok(Self { hub, listener, address, tls: TlsAcceptor::from(Arc::new(tls)) })
     }
 
     /// Where it listens.
@@ -65,19 +70,24 @@ impl Server {
                 }
             };
             let _ = stream.set_nodelay(true);
-            let hub = Arc::clone(&self.hub);
-            let service = service_fn(move |request| {
-                let hub = Arc::clone(&hub);
-                async move { Ok::<_, Infallible>(handle::handle(hub, request).await) }
-            });
-            let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-            builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION);
-            let connection =
-                builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-            let connection = connections.watch(connection);
+            let (hub, tls, watcher) = (Arc::clone(&self.hub), self.tls.clone(), connections.watcher());
             tokio::spawn(async move {
-                if let Err(error) = connection.await {
+                let stream = match tokio::time::timeout(TLS_WITHIN, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => stream,
+                    Ok(Err(error)) => return tracing::debug!(%error, "a client does not agree on TLS"),
+                    Err(_) => return tracing::debug!("a client takes too long to agree on TLS"),
+                };
+                let certificates = stream.get_ref().1.peer_certificates();
+                let user = Arc::new(certificates.and_then(|chain| chain.first()).and_then(user_of));
+                let service = service_fn(move |request| {
+                    let (hub, user) = (Arc::clone(&hub), Arc::clone(&user));
+                    async move { Ok::<_, Infallible>(handle::handle(hub, (*user).as_ref(), request).await) }
+                });
+                let mut builder = auto::Builder::new(TokioExecutor::new());
+                builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+                builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION);
+                let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+                if let Err(error) = watcher.watch(connection.into_owned()).await {
                     tracing::debug!(error = %error, "a connection ended badly");
                 }
             });

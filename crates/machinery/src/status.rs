@@ -169,9 +169,13 @@ impl Status {
             .because(vec![cause])
     }
 
-    /// 403: this must not be done to this object.
+    /// 403: this must not be done to this object, or without a name to this kind.
     pub fn forbidden(kind: &KindId, name: &str, why: &str) -> Self {
-        Self::new(403, "Forbidden", format!("{kind} {name:?} is forbidden: {why}")).about(kind, name)
+        let message = match name {
+            "" => format!("{kind} is forbidden: {why}"),
+            name => format!("{kind} {name:?} is forbidden: {why}"),
+        };
+        Self::new(403, "Forbidden", message).about(kind, name)
     }
 
     /// 405: the kind does not do this.

@@ -1,12 +1,15 @@
 //! Create, update, patch and delete.
 
 use http::StatusCode;
-use mailboat_machinery::{DeleteOptions, Deleted, Origin, Patch, Status, TypeMeta, WriteOptions, Written};
+use mailboat_machinery::{
+    DeleteOptions, Deleted, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions, Written,
+};
 use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
+use crate::access::rbac;
 use crate::answer::{self, Answer};
 use crate::media::{Sent, unsupported};
 use crate::protobuf::{self, BadProtobuf};
@@ -22,16 +25,22 @@ impl Call<'_> {
         }
         let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
-        let written =
-            self.hub.write(|machine, moment| machine.create(&self.key(), body, &options, moment)).await?;
+        let written = self
+            .store(&options, |machine, options, moment| {
+                machine.create(&self.key(), body.clone(), options, moment)
+            })
+            .await?;
         self.written(&written)
     }
 
     pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
         let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
-        let written =
-            self.hub.write(|machine, moment| machine.update(&self.key(), body, &options, moment)).await?;
+        let written = self
+            .store(&options, |machine, options, moment| {
+                machine.update(&self.key(), body.clone(), options, moment)
+            })
+            .await?;
         self.written(&written)
     }
 
@@ -62,8 +71,9 @@ impl Call<'_> {
             );
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
-        let written =
-            self.hub.write(|machine, moment| machine.patch(&self.key(), patch, &options, moment)).await?;
+        let written = self
+            .store(&options, |machine, options, moment| machine.patch(&self.key(), patch, options, moment))
+            .await?;
         self.written(&written)
     }
 
@@ -90,7 +100,7 @@ impl Call<'_> {
         }
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
-        let version = self.hub.peek(mailboat_machinery::Machine::version);
+        let version = self.hub.peek(Machine::version);
         let deleted =
             self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment)).await?;
         let type_meta = match self.kind.origin {
@@ -103,6 +113,24 @@ impl Call<'_> {
             "metadata": { "resourceVersion": version.to_string() }, "items": items,
         });
         self.value(StatusCode::OK, &list)
+    }
+
+    /// Writes. Roles and bindings are tried first, since only what would be stored shows what they give away.
+    async fn store(
+        &self,
+        options: &WriteOptions,
+        write: impl Fn(&mut Machine, &WriteOptions, &mut Moment<'_>) -> Result<Written, Status>,
+    ) -> Result<Written, Status> {
+        self.hub
+            .write(|machine, moment| {
+                if self.path.group == rbac::GROUP && !self.user.is_master() {
+                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    let body = tried.object.body();
+                    self.hub.gate().check_escalation(&self.cluster, &self.user, &self.path, body)?;
+                }
+                write(machine, options, moment)
+            })
+            .await
     }
 
     fn deleted(&self, deleted: &Deleted) -> Result<Answer, Status> {
@@ -179,7 +207,7 @@ impl Call<'_> {
 }
 
 /// A body as a value.
-fn read(body: &[u8], sent: Sent) -> Result<Value, Status> {
+pub(super) fn read(body: &[u8], sent: Sent) -> Result<Value, Status> {
     if sent == Sent::Protobuf {
         return match protobuf::read(body) {
             Ok(value) => Ok(value),

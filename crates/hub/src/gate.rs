@@ -1,0 +1,174 @@
+//! Who asks, and whether they may: the users and rights of `access`, in front of every request.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
+use mailboat_machinery::{Change, ListRequest, Machine, Status};
+use mailboat_object::{ClusterId, KindId};
+use serde_json::Value;
+
+use crate::access::user::ImpersonationError;
+use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
+use crate::hub::now_seconds;
+use crate::path::ObjectPath;
+
+/// Who may come in, and what they may do.
+pub(crate) struct Gate {
+    rights: Arc<RwLock<Rights>>,
+    accounts: Accounts,
+    tokens: TokenFile,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// A gate that knows the rights that stand in the objects of a machine.
+    pub(crate) fn new(machine: &Machine, accounts: Accounts, tokens: TokenFile) -> Self {
+        let mut rights = Rights::new();
+        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
+        for cluster in clusters {
+            for resource in ["roles", "rolebindings", "clusterroles", "clusterrolebindings"] {
+                let kind = KindId::new(rbac::GROUP, resource);
+                let request = ListRequest { cluster: Some(cluster.clone()), kind, ..ListRequest::default() };
+                for object in machine.list(&request).into_iter().flat_map(|list| list.items) {
+                    let key = &object.key;
+                    rights.set(&cluster, resource, &key.namespace, &key.name, Some(object.body()));
+                }
+            }
+        }
+        Self { rights: Arc::new(RwLock::new(rights)), accounts, tokens }
+    }
+
+    /// Follows the roles and bindings that are stored.
+    pub(crate) fn follower(&self) -> impl FnMut(&[Arc<Change>]) + Send + 'static {
+        let rights = Arc::clone(&self.rights);
+        move |changes| {
+            let mut concerning =
+                changes.iter().filter(|change| Rights::concerns(&change.key.kind)).peekable();
+            if concerning.peek().is_some() {
+                let mut rights = rights.write().unwrap_or_else(PoisonError::into_inner);
+                concerning.for_each(|change| rights.observe(change));
+            }
+        }
+    }
+
+    /// Asks the rights something.
+    pub(crate) fn rights<T>(&self, ask: impl FnOnce(&Rights) -> T) -> T {
+        ask(&self.rights.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The accounts of services, which sign tokens.
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Who makes a request: whoever the token names, else the certificate, else nobody in particular. Users may act as
+    /// others where they have the right to, in the cluster that they ask.
+    pub(crate) fn user(
+        &self,
+        machine: &Machine,
+        cluster: &ClusterId,
+        headers: &HeaderMap,
+        certified: Option<&User>,
+    ) -> Result<User, Status> {
+        let user = match bearer(headers) {
+            Some(token) => self.whose(machine, token).ok_or_else(unauthorized)?,
+            None => certified.cloned().unwrap_or_else(User::anonymous),
+        };
+        let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let acting =
+            self.rights(|rights| user.impersonate(pairs, |user, asked| rights.decide(cluster, user, asked)));
+        acting.map_err(|error| match error {
+            ImpersonationError::NoUser(_) => Status::internal(error.to_string()),
+            ImpersonationError::Forbidden { .. } => Status::other(403, "Forbidden", error.to_string()),
+        })
+    }
+
+    /// Whose token it is.
+    pub(crate) fn whose(&self, machine: &Machine, token: &str) -> Option<User> {
+        if let Some(user) = self.tokens.whose(token) {
+            return Some(user.clone());
+        }
+        let found = self.accounts.whose(machine, token, self.accounts.audiences(), now_seconds());
+        found.ok().map(|(user, _)| user)
+    }
+
+    /// Refuses what a user may not do with objects.
+    pub(crate) fn check_object(
+        &self,
+        cluster: &ClusterId,
+        user: &User,
+        verb: &str,
+        path: &ObjectPath,
+    ) -> Result<(), Status> {
+        let asked = Asked::Object {
+            verb,
+            group: &path.group,
+            resource: &path.resource,
+            subresource: &path.subresource,
+            namespace: &path.namespace,
+            name: &path.name,
+        };
+        let decision = self.rights(|rights| rights.decide(cluster, user, &asked));
+        if decision.allowed {
+            return Ok(());
+        }
+        let kind = KindId::new(&path.group, &path.resource);
+        let mut why = asked.refusal(&user.name);
+        if !decision.reason.is_empty() {
+            why = format!("{why}: {}", decision.reason);
+        }
+        Err(Status::forbidden(&kind, &path.name, &why))
+    }
+
+    /// Refuses what a user may not do with a path that is no object's.
+    pub(crate) fn check_path(
+        &self,
+        cluster: &ClusterId,
+        user: &User,
+        method: &Method,
+        path: &str,
+    ) -> Result<(), Status> {
+        let verb = method.as_str().to_lowercase();
+        let asked = Asked::Path { verb: &verb, path };
+        if self.rights(|rights| rights.decide(cluster, user, &asked)).allowed {
+            return Ok(());
+        }
+        let message = format!("forbidden: {}", asked.refusal(&user.name));
+        Err(Status::other(403, "Forbidden", message))
+    }
+
+    /// Refuses a role or binding, as it would be stored, that gives away what its writer does not have.
+    pub(crate) fn check_escalation(
+        &self,
+        cluster: &ClusterId,
+        user: &User,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<(), Status> {
+        if path.group != rbac::GROUP {
+            return Ok(());
+        }
+        let checked = self
+            .rights(|rights| rights.check_escalation(cluster, user, &path.resource, &path.namespace, body));
+        let name = body["metadata"]["name"].as_str().unwrap_or_default();
+        let kind = KindId::new(&path.group, &path.resource);
+        checked.map_err(|why| Status::forbidden(&kind, name, &why))
+    }
+}
+
+/// 401: who does not say who he is, or says it wrongly.
+pub(crate) fn unauthorized() -> Status {
+    Status::other(401, "Unauthorized", "Unauthorized")
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}

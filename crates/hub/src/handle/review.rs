@@ -1,0 +1,113 @@
+//! Questions about users and rights: created, answered, never stored.
+
+use http::StatusCode;
+use mailboat_machinery::{FieldError, Status};
+use mailboat_object::{ClusterId, Key, KindId, Name};
+use serde_json::{Value, json};
+
+use super::write::read;
+use crate::Hub;
+use crate::access::{AccountError, User, review};
+use crate::answer::{self, Answer};
+use crate::hub::now_seconds;
+use crate::path::ObjectPath;
+
+/// Whether a path is one of a question.
+pub(super) fn is_question(path: &ObjectPath) -> bool {
+    matches!(path.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+        && path.version == "v1"
+        && path.subresource.is_empty()
+}
+
+/// Answers a question.
+pub(super) fn answer(
+    hub: &Hub,
+    cluster: &ClusterId,
+    user: &User,
+    path: &ObjectPath,
+    body: Value,
+) -> Result<Answer, Status> {
+    let gate = hub.gate();
+    let mut answered = match (path.group.as_str(), path.resource.as_str()) {
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => {
+            gate.rights(|rights| review::self_subject_access(rights, cluster, user, body))
+        }
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => {
+            gate.rights(|rights| review::self_subject_rules(rights, cluster, user, body))
+        }
+        ("authorization.k8s.io", resource @ ("subjectaccessreviews" | "localsubjectaccessreviews")) => {
+            let local = resource == "localsubjectaccessreviews";
+            let namespace = local.then(|| path.namespace.as_str());
+            let asked = gate.rights(|rights| review::subject_access(rights, cluster, body, namespace));
+            asked.map_err(|what| {
+                let error = FieldError::invalid("spec", &Value::Null, what);
+                Status::invalid("authorization.k8s.io", "SubjectAccessReview", "", &[error])
+            })?
+        }
+        ("authentication.k8s.io", "selfsubjectreviews") => review::self_subject(user, body),
+        ("authentication.k8s.io", "tokenreviews") => {
+            let token = body["spec"]["token"].as_str().unwrap_or_default().to_owned();
+            let whose = hub.peek(|machine| gate.whose(machine, &token));
+            let audiences = gate.accounts().audiences();
+            let whose = whose.as_ref().map(|user| (user, audiences)).ok_or("invalid bearer token");
+            review::token(whose, body)
+        }
+        _ => return Err(Status::unserved()),
+    };
+    // The token of a question is not repeated.
+    if let Some(Value::Object(spec)) = answered.get_mut("spec") {
+        spec.remove("token");
+    }
+    Ok(answer::json(StatusCode::CREATED, &answered))
+}
+
+/// Gives a service account a token.
+pub(super) fn token(
+    hub: &Hub,
+    cluster: &ClusterId,
+    path: &ObjectPath,
+    body: Value,
+) -> Result<Answer, Status> {
+    let key = Key {
+        cluster: cluster.clone(),
+        kind: KindId::new("", "serviceaccounts"),
+        namespace: path.namespace.clone(),
+        name: path.name.clone(),
+    };
+    let issued = hub.peek(|machine| {
+        let account = machine.get(&key)?;
+        hub.gate()
+            .accounts()
+            .issue(machine, &account, body, now_seconds())
+            .map_err(|error| refused(&error, &path.name))
+    })?;
+    Ok(answer::json(StatusCode::CREATED, &issued))
+}
+
+fn refused(error: &AccountError, account: &Name) -> Status {
+    match error {
+        AccountError::Invalid { field, what } => {
+            let error =
+                FieldError { field: (*field).to_owned(), reason: "FieldValueInvalid", body: what.clone() };
+            Status::invalid("authentication.k8s.io", "TokenRequest", account, &[error])
+        }
+        AccountError::NotFound { kind, name } => Status::not_found(&KindId::new("", kind), name),
+        AccountError::OtherUid { .. } => {
+            Status::conflict(&KindId::new("", "serviceaccounts"), account, &error.to_string())
+        }
+        AccountError::Signing => Status::internal(error.to_string()),
+    }
+}
+
+/// The body of a question, with the type that its path says.
+pub(super) fn body(bytes: &[u8], headers: &http::HeaderMap) -> Result<Value, Status> {
+    let body = read(bytes, crate::media::Sent::object(headers)?)?;
+    if !body.is_object() {
+        return Err(Status::bad_request("the body must be a JSON object"));
+    }
+    let mut body = body;
+    if body.get("metadata").is_none() {
+        body["metadata"] = json!({});
+    }
+    Ok(body)
+}
