@@ -19,6 +19,7 @@ mod bell;
 pub mod catalog;
 mod cluster;
 mod discovery;
+pub mod flow;
 mod gate;
 mod handle;
 mod hub;
