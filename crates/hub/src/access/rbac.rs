@@ -118,6 +118,7 @@ impl Rights {
                     decision = Some(Decision::allow(format!("RBAC: allowed by {binding}")));
                 }
                 Ok(_) => {}
+                Err(role) if missing.contains(&role) => {}
                 Err(role) => missing.push(role),
             }
             decision.is_none()

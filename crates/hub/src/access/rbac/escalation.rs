@@ -26,7 +26,9 @@ impl Rights {
         }
         match resource {
             "roles" | "clusterroles" => self.check_role(cluster, user, resource, namespace, body),
-            "rolebindings" | "clusterrolebindings" => self.check_binding(cluster, user, namespace, body),
+            "rolebindings" | "clusterrolebindings" => {
+                self.check_binding(cluster, user, resource, namespace, body)
+            }
             _ => Ok(()),
         }
     }
@@ -50,13 +52,14 @@ impl Rights {
             // What it will be made of is not known: it may come to be everything.
             rules.extend(Rule::everything());
         }
-        self.check_rules(cluster, user, namespace, &rules)
+        self.check_rules(cluster, user, resource, namespace, &rules)
     }
 
     fn check_binding(
         &self,
         cluster: &ClusterId,
         user: &User,
+        written: &str,
         namespace: &str,
         body: &Value,
     ) -> Result<(), Escalation> {
@@ -69,8 +72,8 @@ impl Rights {
             return Ok(());
         }
         match self.role(cluster, namespace, kind, name) {
-            Some(rules) => self.check_rules(cluster, user, namespace, rules),
-            None => Err(format!("{resource}.{GROUP} {name:?} not found")),
+            Some(rules) => self.check_rules(cluster, user, written, namespace, rules),
+            None => Err(not_found(written, name)),
         }
     }
 
@@ -78,10 +81,21 @@ impl Rights {
         &self,
         cluster: &ClusterId,
         user: &User,
+        written: &str,
         namespace: &str,
         given: &[Rule],
     ) -> Result<(), Escalation> {
-        let own = self.rules(cluster, user, namespace);
+        let mut own = Vec::new();
+        let mut unresolved = Vec::new();
+        self.visit(cluster, user, namespace, &mut |granted, found| {
+            let missing = || not_found(written, &granted.binding.role_name);
+            match found {
+                Ok(rules) => own.extend(rules.iter().cloned()),
+                Err(_) if unresolved.contains(&missing()) => {}
+                Err(_) => unresolved.push(missing()),
+            }
+            true
+        });
         let parts = given.iter().flat_map(Rule::parts_of_one);
         let missing: Vec<Rule> = parts.filter(|part| !own.iter().any(|own| own.covers(part))).collect();
         if missing.is_empty() {
@@ -90,8 +104,12 @@ impl Rights {
         let told: BTreeSet<String> = together(missing).iter().map(ToString::to_string).collect();
         let told: Vec<String> = told.into_iter().collect();
         let groups: Vec<String> = user.groups.iter().map(|group| format!("{group:?}")).collect();
+        let unresolved = match unresolved.as_slice() {
+            [] => String::new(),
+            some => format!("; resolution errors: [{}]", some.join(" ")),
+        };
         Err(format!(
-            "user {:?} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
+            "user {:?} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{unresolved}",
             user.name,
             groups.join(" "),
             told.join("\n")
@@ -99,12 +117,19 @@ impl Rights {
     }
 }
 
-/// Rules that differ in their verbs alone, as one.
+/// Real servers name the resource that is written, and not that of the role that they do not find.
+fn not_found(written: &str, role: &str) -> String {
+    format!("{written}.{GROUP} {role:?} not found")
+}
+
+/// Rules about objects that differ in their verbs alone, as one; the verbs as they came, as real servers say them.
 fn together(rules: Vec<Rule>) -> Vec<Rule> {
-    let mut verbs: BTreeMap<Rule, BTreeSet<Name>> = BTreeMap::new();
+    let mut verbs: BTreeMap<Rule, Vec<Name>> = BTreeMap::new();
+    let (mut all, rules): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(|rule| !rule.paths.is_empty());
     for mut rule in rules {
         let of_rule = std::mem::take(&mut rule.verbs);
         verbs.entry(rule).or_default().extend(of_rule);
     }
-    verbs.into_iter().map(|(rule, verbs)| Rule { verbs: verbs.into_iter().collect(), ..rule }).collect()
+    all.extend(verbs.into_iter().map(|(rule, verbs)| Rule { verbs, ..rule }));
+    all
 }

@@ -83,9 +83,9 @@ impl Rule {
     /// The same in parts that speak of one verb, group, resource, name or path each.
     pub(super) fn parts_of_one(&self) -> Vec<Self> {
         let mut parts = Vec::new();
-        for verb in &self.verbs {
-            for group in &self.groups {
-                for resource in &self.resources {
+        for group in &self.groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
                     let part = Self {
                         verbs: vec![verb.clone()],
                         groups: vec![group.clone()],
@@ -100,8 +100,10 @@ impl Rule {
                     parts.extend(named.map(|name| Self { names: vec![name.clone()], ..part.clone() }));
                 }
             }
-            let paths = self.paths.iter();
-            parts.extend(paths.map(|path| Self {
+        }
+        for path in &self.paths {
+            let verbs = self.verbs.iter();
+            parts.extend(verbs.map(|verb| Self {
                 verbs: vec![verb.clone()],
                 paths: vec![path.clone()],
                 ..Self::default()

@@ -149,14 +149,14 @@ fn nobody_gives_away_what_he_does_not_have() {
     assert_eq!(
         said,
         "user \"alice\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
-         held:\n{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"delete\" \"get\" \"watch\"]}\n{APIGroups:[\"\"], \
-         Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"
+         held:\n{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"get\" \"watch\" \"delete\"]}\n{APIGroups:[\"\"], \
+         Resources:[\"pods\"], Verbs:[\"watch\" \"delete\"]}"
     );
     let subjects = json!([]);
     check(&alice, "clusterrolebindings", "", &binding("ClusterRole", "pods", &subjects)).unwrap();
     check(&alice, "clusterrolebindings", "", &binding("ClusterRole", "secret", &subjects)).unwrap_err();
     let said = check(&alice, "rolebindings", "dock", &binding("Role", "none", &subjects)).unwrap_err();
-    assert_eq!(said, "roles.rbac.authorization.k8s.io \"none\" not found");
+    assert_eq!(said, "rolebindings.rbac.authorization.k8s.io \"none\" not found");
     let made_of = json!({ "aggregationRule": { "clusterRoleSelectors": [] }, "rules": [] });
     check(&alice, "clusterroles", "", &made_of).unwrap_err();
     check(&user("eve", &["system:masters"]), "clusterroles", "", &made_of).unwrap();

@@ -43,7 +43,7 @@ pub(super) enum Subject {
 /// A binding that names a user, and as whom.
 pub(super) struct Granted<'w> {
     pub binding: &'w Binding,
-    subject: Subject,
+    subject: &'w Subject,
 }
 
 impl Workspace {
@@ -133,28 +133,34 @@ impl Workspace {
         self.roles.get(&(namespace, Name::new(name))).map(|rules| &**rules)
     }
 
-    /// The bindings of a namespace, or of the cluster, that name the user.
-    pub(super) fn granted<'w>(
-        &'w self,
-        user: &'w User,
-        namespace: &str,
-    ) -> impl Iterator<Item = Granted<'w>> + 'w {
+    /// The bindings of a namespace, or of the cluster, that name the user, in the order of their names; each with the
+    /// first of its subjects that is the user.
+    pub(super) fn granted(&self, user: &User, namespace: &str) -> Vec<Granted<'_>> {
         let namespace = Name::new(namespace);
-        let account = user.as_service_account().map(|(namespace, name)| Subject::ServiceAccount {
+        let subjects = Subject::of(user);
+        let mut names: BTreeSet<&Name> = BTreeSet::new();
+        for subject in &subjects {
+            let key = (namespace.clone(), subject.clone());
+            names.extend(self.by_subject.get(&key).into_iter().flatten());
+        }
+        let bindings = names.into_iter().filter_map(|name| {
+            let binding = self.bindings.get(&(namespace.clone(), name.clone()))?;
+            let subject = binding.subjects.iter().find(|subject| subjects.contains(subject))?;
+            Some(Granted { binding, subject })
+        });
+        bindings.collect()
+    }
+}
+
+impl Subject {
+    /// All that a binding may name to name this user.
+    fn of(user: &User) -> Vec<Self> {
+        let account = user.as_service_account().map(|(namespace, name)| Self::ServiceAccount {
             namespace: Name::new(namespace),
             name: Name::new(name),
         });
-        let groups = user.groups.iter().map(|group| Subject::Group(Name::new(group)));
-        let named = [Subject::User(Name::new(&user.name))].into_iter().chain(account).chain(groups);
-        named.flat_map(move |subject| {
-            let key = (namespace.clone(), subject);
-            let found = self.by_subject.get(&key).into_iter().flatten();
-            let bindings: Vec<Granted<'w>> = found
-                .filter_map(|name| self.bindings.get(&(key.0.clone(), name.clone())))
-                .map(|binding| Granted { binding, subject: key.1.clone() })
-                .collect();
-            bindings
-        })
+        let groups = user.groups.iter().map(|group| Self::Group(Name::new(group)));
+        [Self::User(Name::new(&user.name))].into_iter().chain(account).chain(groups).collect()
     }
 }
 
@@ -165,7 +171,7 @@ impl fmt::Display for Granted<'_> {
         let (kind, slash) =
             if namespace.is_empty() { ("ClusterRoleBinding", "") } else { ("RoleBinding", "/") };
         write!(f, "{kind} \"{name}{slash}{namespace}\" of {role_kind} {:?} to ", role_name.as_str())?;
-        match &self.subject {
+        match self.subject {
             Subject::User(name) => write!(f, "User {:?}", name.as_str()),
             Subject::Group(name) => write!(f, "Group {:?}", name.as_str()),
             Subject::ServiceAccount { namespace, name } => write!(f, "ServiceAccount \"{name}/{namespace}\""),
