@@ -36,3 +36,4 @@ mod table;
 pub use cluster::{OpenError, Opened, Options, cluster};
 pub use hub::Hub;
 pub use serve::Server;
+pub mod workloads;

@@ -1,0 +1,64 @@
+//! Nodes that are nothing but their objects.
+
+use serde_json::{Value, json};
+
+use super::hand::Hand;
+
+/// Makes the nodes that are missing.
+pub(super) fn make(hand: &mut Hand<'_>, count: usize) {
+    let present = hand.list("", "nodes", "");
+    for number in 0..count {
+        let name = format!("node-{number}");
+        if !present.iter().any(|node| node.key.name.as_str() == name) {
+            let body = node(&name, number, &hand.now());
+            hand.create("", "nodes", "", body);
+        }
+    }
+    for node in hand.list("", "nodes", "") {
+        if node.body()["status"]["conditions"].is_null() {
+            let number = node.key.name.rsplit('-').next().and_then(|number| number.parse().ok());
+            let status = status(node.key.name.as_str(), number.unwrap_or(0), &hand.now());
+            hand.set_status(&node, status);
+        }
+    }
+}
+
+fn node(name: &str, number: usize, now: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": name, "labels": {
+            "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            "mailboat.dev/simulated": "true",
+        } },
+        "spec": { "podCIDR": format!("10.244.{number}.0/24") },
+        "status": status(name, number, now),
+    })
+}
+
+fn status(name: &str, number: usize, now: &str) -> Value {
+    let room = json!({ "cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti" });
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        })
+    };
+    json!({
+        "addresses": [
+            { "type": "InternalIP", "address": format!("10.0.{}.{}", number / 250, number % 250 + 2) },
+            { "type": "Hostname", "address": name },
+        ],
+        "allocatable": room, "capacity": room,
+        "conditions": [
+            condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+            condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+            condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+            condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ],
+        "nodeInfo": {
+            "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.36.0-simulated",
+            "bootID": "", "containerRuntimeVersion": "simulated", "kernelVersion": "", "kubeProxyVersion": "",
+            "machineID": "", "osImage": "", "systemUUID": "",
+        },
+    })
+}
