@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lease::Word;
+
 /// The loop turns at least this often, so that standing still can be told from having nothing to do.
 pub(crate) const TURNS_EVERY: Duration = Duration::from_secs(10);
 /// A loop that did not turn for so long stands still.
@@ -22,7 +24,7 @@ struct State {
     turned: Instant,
     unready: Vec<Finding>,
     degraded: Vec<Finding>,
-    leads: Option<bool>,
+    lease: Option<(bool, Word)>,
 }
 
 /// Where a process is in its life.
@@ -70,7 +72,7 @@ impl Default for Health {
             turned: Instant::now(),
             unready: Vec::new(),
             degraded: Vec::new(),
-            leads: None,
+            lease: None,
         }))
     }
 }
@@ -108,12 +110,19 @@ impl Health {
         let mut text = String::new();
         check(&mut text, "running", stage.as_slice());
         check(&mut text, "servers and lists", &state.unready);
-        if !state.degraded.is_empty() {
+        let trouble = state.lease.as_ref().and_then(|(_, word)| word.trouble.as_ref());
+        let trouble = trouble.map(|trouble| Finding::new("the lease", trouble));
+        let degraded: Vec<Finding> = trouble.into_iter().chain(state.degraded.iter().cloned()).collect();
+        if !degraded.is_empty() {
             text += "[!]degraded, and it goes on\n";
-            listed(&mut text, &state.degraded);
+            listed(&mut text, &degraded);
         }
-        if let Some(leads) = state.leads {
-            text += if leads { "[+]lease held\n" } else { "[+]standby: another process holds the lease\n" };
+        if let Some((leads, word)) = &state.lease {
+            let _ = match (leads, &word.holder) {
+                (true, _) => writeln!(text, "[+]lease held"),
+                (false, Some(holder)) => writeln!(text, "[+]standby: {holder} holds the lease"),
+                (false, None) => writeln!(text, "[+]standby: it is not known yet who holds the lease"),
+            };
         }
         text += if ok { "readyz check passed\n" } else { "readyz check failed\n" };
         Answer { ok, text }
@@ -122,7 +131,9 @@ impl Health {
     /// Whether it is ready, and whether it is degraded.
     pub(crate) fn summary(&self) -> (bool, bool) {
         let ready = self.ready(false).ok;
-        (ready, !self.state().degraded.is_empty())
+        let state = self.state();
+        let lease_troubled = state.lease.as_ref().is_some_and(|(_, word)| word.trouble.is_some());
+        (ready, lease_troubled || !state.degraded.is_empty())
     }
 
     pub(crate) fn turned(&self) {
@@ -142,9 +153,9 @@ impl Health {
         (state.unready, state.degraded) = (unready, degraded);
     }
 
-    /// Whether it holds the lease of its role; not said by a process that runs without one.
-    pub fn leads(&self, leads: bool) {
-        self.state().leads = Some(leads);
+    /// Whether it holds the lease of its role, and what is known of that; not said by a process that runs without one.
+    pub(crate) fn leads(&self, leads: bool, word: Word) {
+        self.state().lease = Some((leads, word));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -209,9 +220,22 @@ mod tests {
              goes on\n   withdrawals: 12 are held until somebody confirms them\nreadyz check failed\n"
         );
         health.found(Vec::new(), Vec::new());
-        health.leads(false);
+        let holder = Some("boat_7".to_owned());
+        health.leads(false, Word { holder, trouble: None });
         let standby = health.ready(true);
-        assert!(standby.ok && standby.text.contains("[+]standby"), "{}", standby.text);
+        assert!(
+            standby.ok && standby.text.contains("[+]standby: boat_7 holds the lease"),
+            "{}",
+            standby.text
+        );
+        health.leads(false, Word { holder: None, trouble: Some("leases may not be read".to_owned()) });
+        let troubled = health.ready(true);
+        assert!(
+            troubled.ok && troubled.text.contains("   the lease: leases may not be read\n"),
+            "{}",
+            troubled.text
+        );
+        assert_eq!(health.summary(), (true, true));
         health.stopping();
         assert!(!health.ready(false).ok);
     }

@@ -4,8 +4,8 @@
 //! When it opens they are not sent, since another process wrote meanwhile; they are answered as "try again", and what is
 //! wanted then is planned from what is known then.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mailboat_cluster::Transport;
@@ -46,6 +46,16 @@ pub struct Gate {
     /// Open until this moment of [`clock`].
     until: AtomicU64,
     state: watch::Sender<State>,
+    word: Mutex<Word>,
+}
+
+/// What is known of the lease, for whoever asks how the process is.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Word {
+    /// Who holds it, as last seen.
+    pub holder: Option<String>,
+    /// Why it can neither be read nor written, since the last time that it could.
+    pub trouble: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,12 +68,35 @@ enum State {
 
 impl Gate {
     fn new() -> Self {
-        Self { until: AtomicU64::new(0), state: watch::Sender::new(State::Standby) }
+        Self { until: AtomicU64::new(0), state: watch::Sender::new(State::Standby), word: Mutex::default() }
     }
 
     /// Whether a write may leave at this very moment.
     pub fn is_open(&self) -> bool {
         clock().0 < self.until.load(Ordering::Acquire)
+    }
+
+    /// What is known of the lease.
+    pub fn word(&self) -> Word {
+        self.word.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what is known now, and says it aloud if it is new that the lease cannot be had.
+    fn note(&self, holder: Option<&str>, fault: Option<&Fault>) {
+        let mut word = self.word.lock().unwrap_or_else(PoisonError::into_inner);
+        word.holder = holder.map(ToOwned::to_owned);
+        match fault {
+            None => word.trouble = None,
+            // That there is none yet, or that somebody else was faster, is how an election goes.
+            Some(fault)
+                if matches!(fault.kind, FaultKind::Conflict | FaultKind::Exists | FaultKind::NotFound) => {}
+            Some(fault) => {
+                let before = word.trouble.replace(fault.text.clone());
+                if before != word.trouble {
+                    tracing::warn!(%fault, "the lease can neither be read nor written; it is tried again");
+                }
+            }
+        }
     }
 
     /// Waits until writes may pass again, or never will.
@@ -185,10 +218,8 @@ async fn keep(
             }
         } else {
             let answer = ask(&*transport, &election, &step).await;
-            if let Err(fault) = &answer {
-                tracing::debug!(%fault, lease = election.name, "the lease was not had");
-            }
             candidate.answered(clock(), &step, answer.as_ref().map(|reply| &*reply.body));
+            gate.note(candidate.holder(), answer.as_ref().err());
         }
         gate.show(&candidate);
     }

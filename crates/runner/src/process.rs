@@ -216,11 +216,13 @@ impl<R: Role> Process<R> {
         let Some(instruments) = &self.instruments else { return alarm };
         let now = Instant::now();
         instruments.health.turned();
-        let leads = self.lease.as_ref().map(|lease| lease.gate().is_open());
-        instruments.metrics.leads(leads.unwrap_or(true));
-        if let Some(leads) = leads {
-            instruments.health.leads(leads);
+        let gate = self.lease.as_ref().map(Lease::gate);
+        instruments.metrics.leads(gate.as_ref().is_none_or(|gate| gate.is_open()));
+        if let Some(gate) = gate {
+            instruments.health.leads(gate.is_open(), gate.word());
         }
+        let (ready, degraded) = instruments.health.summary();
+        instruments.metrics.ready(ready, degraded);
         instruments.metrics.depth(self.carrier.engine().depth());
         let calls = self.carrier.engine().calls();
         let due = self.counted_at.is_none_or(|at| at <= now) && self.counted != calls;
@@ -259,8 +261,6 @@ impl<R: Role> Process<R> {
             degraded.push(Finding::new("deliveries", refused));
         }
         instruments.health.found(unready, degraded);
-        let (ready, degraded) = instruments.health.summary();
-        metrics.ready(ready, degraded);
     }
 
     fn carry_out(&mut self, order: Order) {

@@ -10,7 +10,7 @@ use mailboat_runner::Lease;
 use mailboat_runner::election::Times;
 use mailboat_runner::lease::Election;
 use mailboat_testkit::proxy::{Proxy, Scope};
-use mailboat_testkit::{ADMIN, Access, wait_until};
+use mailboat_testkit::{ADMIN, Access, World, wait_until};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -84,6 +84,44 @@ async fn a_standby_takes_over_from_a_leader_that_stops_dies_or_is_cut_off_and_tw
     assert_eq!(transitions, Some(3));
 }
 
+#[tokio::test]
+async fn a_lease_is_kept_in_a_workspace_of_kcp_too_and_what_may_not_be_had_is_said() {
+    let center = World::shared().await.unwrap_or_else(|error| panic!("{error}")).center();
+    let workspace = center.workspace("lease").await.unwrap();
+    let connection = connect(&center.access(ADMIN, &workspace.path).unwrap()).await;
+    let lease = Lease::seek(Arc::new(connection.cluster()), election("boat", "default"));
+    let gate = lease.gate();
+    wait_until("the lease held", SOON, || async {
+        if gate.is_open() { Ok(()) } else { Err(format!("{:?}", gate.word())) }
+    })
+    .await
+    .unwrap();
+    assert_eq!(gate.word().holder.as_deref(), Some("boat"));
+    lease.release().await;
+    assert!(!gate.is_open(), "it was given up");
+    let leases: Api<LeaseObject> =
+        Api::namespaced(center.client(ADMIN, &workspace.path).await.unwrap(), "default");
+    let spec = leases.get(LEASE).await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some(""), "{spec:?}");
+
+    let nowhere = Lease::seek(Arc::new(connection.cluster()), election("boat", "nowhere"));
+    let gate = nowhere.gate();
+    let trouble = wait_until("a trouble said", SOON, || async {
+        gate.word().trouble.ok_or_else(|| format!("{:?}", gate.word()))
+    });
+    let trouble = trouble.await.unwrap();
+    assert!(trouble.contains("nowhere") && !gate.is_open(), "{trouble}");
+}
+
+fn election(identity: &str, namespace: &str) -> Election {
+    Election {
+        namespace: namespace.to_owned(),
+        name: LEASE.to_owned(),
+        identity: identity.to_owned(),
+        times: TIMES,
+    }
+}
+
 async fn until_held_by(leases: &Api<LeaseObject>, who: &str) {
     wait_until(format!("the lease held by {who}"), SOON, || async {
         let lease = leases.get(LEASE).await.map_err(|error| error.to_string())?;
@@ -109,13 +147,7 @@ impl Crew {
             ledger.noting(name, Arc::new(source.cluster())),
             ledger.noting(name, Arc::new(target.cluster())),
         );
-        let election = Election {
-            namespace: "kube-system".to_owned(),
-            name: LEASE.to_owned(),
-            identity: name.to_owned(),
-            times: TIMES,
-        };
-        process.lease(Lease::seek(kept_at, election));
+        process.lease(Lease::seek(kept_at, election(name, "kube-system")));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let _ = process.run(stopped).await;
