@@ -4,10 +4,13 @@
 //! When it opens they are not sent, since another process wrote meanwhile; they are answered as "try again", and what is
 //! wanted then is planned from what is known then.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures::FutureExt as _;
 use mailboat_cluster::Transport;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
@@ -106,6 +109,17 @@ impl Gate {
         let _ = state.wait_for(|state| *state == State::Closed || self.is_open()).await;
     }
 
+    /// Waits until writes may pass no more.
+    async fn shuts(&self) {
+        loop {
+            let until = Moment(self.until.load(Ordering::Acquire));
+            match until - clock() {
+                Duration::ZERO => return,
+                left => tokio::time::sleep(left).await,
+            }
+        }
+    }
+
     fn show(&self, candidate: &Candidate) {
         let until = candidate.leads_until().unwrap_or_default();
         self.until.store(until.0, Ordering::Release);
@@ -133,22 +147,33 @@ impl Gate {
 }
 
 /// Sends a call if the gate is open, as one that only reads always may. Without a gate everything passes.
+///
+/// A write that has not been answered when the gate shuts is given up: it may wait for its turn, for a connection or to be
+/// repeated, and nothing may leave from then on.
 pub(crate) async fn pass(
     gate: Option<Arc<Gate>>,
     transport: Arc<dyn Transport>,
     call: Call,
 ) -> Result<Reply, Fault> {
     let writes = !matches!(call.verb, Verb::Get | Verb::GetAt(_)) && !call.dry_run;
-    if let Some(gate) = gate.filter(|_| writes)
-        && !gate.is_open()
-    {
+    let Some(gate) = gate.filter(|_| writes) else { return transport.call(call).await };
+    if !gate.is_open() {
         gate.opens().await;
         // At once if it can be: what is wanted by now may be something else.
         let after = gate.is_open().then_some(Duration::ZERO);
         let text = "this process did not hold the lease when this was to be written";
         return Err(Fault::new(FaultKind::Retry(after), text));
     }
-    transport.call(call).await
+    let mut sent = transport.call(call);
+    // Asked before every step of it, and not by a timer alone, which a suspended machine holds up.
+    let sent = poll_fn(|context| if gate.is_open() { sent.poll_unpin(context) } else { Poll::Pending });
+    tokio::select! {
+        answer = sent => answer,
+        () = gate.shuts() => {
+            let text = "the lease was lost before this was answered; whether it was written is not known";
+            Err(Fault::new(FaultKind::Retry(None), text))
+        }
+    }
 }
 
 /// A Lease that is sought and, once held, kept, as long as this value lives.
@@ -275,4 +300,100 @@ fn clock() -> Moment {
 fn now() -> Now {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now { mono: clock(), wall_seconds: wall.as_secs() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use futures::future::BoxFuture;
+    use mailboat_cluster::{Catalog, Lines, Read};
+    use mailboat_object::wire::Abilities;
+
+    use super::*;
+
+    /// Counts how often a call is worked on, and never answers one that writes.
+    #[derive(Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Transport for Counting {
+        fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+            let count = Arc::clone(&self.0);
+            let answers = matches!(call.verb, Verb::Get);
+            poll_fn(move |_| {
+                count.fetch_add(1, Ordering::SeqCst);
+                let reply = Reply { body: Box::default(), created: false, warnings: Vec::new() };
+                if answers { Poll::Ready(Ok(reply)) } else { Poll::Pending }
+            })
+            .boxed()
+        }
+
+        fn fetch(&self, _: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
+            std::future::pending().boxed()
+        }
+
+        fn catalog(&self) -> BoxFuture<'static, Result<Arc<Catalog>, Fault>> {
+            std::future::pending().boxed()
+        }
+
+        fn stale(&self) {}
+
+        fn abilities(&self) -> Abilities {
+            Abilities { apply: true, whole: true }
+        }
+    }
+
+    fn call(verb: Verb) -> Call {
+        let key = Key {
+            cluster: ClusterId::default(),
+            kind: KindId::new("", "configmaps"),
+            namespace: Name::EMPTY,
+            name: Name::new("x"),
+        };
+        Call { key, verb, part: Part::Whole, dry_run: false }
+    }
+
+    fn merge() -> Verb {
+        Verb::Merge { body: Arc::from(&b"{}"[..]), manager: Name::new("m") }
+    }
+
+    fn open_for(gate: &Gate, time: Duration) {
+        gate.until.store((clock() + time).0, Ordering::Release);
+        gate.state.send_replace(State::Leading);
+    }
+
+    #[tokio::test]
+    async fn a_shut_gate_sends_nothing_and_when_it_opens_what_waited_is_to_be_decided_anew() {
+        let (gate, way) = (Arc::new(Gate::new()), Arc::new(Counting::default()));
+        let count = Arc::clone(&way.0);
+        let passes = |verb: Verb| pass(Some(Arc::clone(&gate)), way.clone(), call(verb));
+        assert!(passes(Verb::Get).await.is_ok(), "whoever only reads is let through");
+        assert!(pass(None, way.clone(), call(Verb::Get)).await.is_ok());
+        let read = count.swap(0, Ordering::SeqCst);
+        assert_eq!(read, 2);
+        let waiting = tokio::spawn(passes(merge()));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        open_for(&gate, Duration::from_mins(1));
+        let fault = waiting.await.ok().and_then(Result::err).map(|fault| fault.kind);
+        assert_eq!(fault, Some(FaultKind::Retry(Some(Duration::ZERO))));
+        assert_eq!(count.load(Ordering::SeqCst), 0, "what was wanted before is not sent");
+
+        let closed = Arc::new(Gate::new());
+        closed.close();
+        let refused = pass(Some(closed), way.clone(), call(merge())).await.err().map(|fault| fault.kind);
+        assert_eq!(refused, Some(FaultKind::Retry(None)), "after the end nobody waits, and nothing is sent");
+        assert_eq!(count.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_is_not_answered_when_the_lease_ends_is_given_up() {
+        let (gate, way) = (Arc::new(Gate::new()), Arc::new(Counting::default()));
+        let count = Arc::clone(&way.0);
+        open_for(&gate, Duration::from_millis(300));
+        let given_up = pass(Some(Arc::clone(&gate)), way, call(merge())).await;
+        assert_eq!(given_up.err().map(|fault| fault.kind), Some(FaultKind::Retry(None)));
+        assert!(!gate.is_open(), "not before the gate is shut");
+        assert!(count.load(Ordering::SeqCst) > 0, "it was begun");
+    }
 }
