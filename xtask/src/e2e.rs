@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask e2e                      all of them
   cargo xtask e2e a_deleted_binding    tests with this in their name
+  cargo xtask e2e status-return        a scenario of docs/scenarios
   cargo xtask e2e --soak               long trials at their full length";
 
 /// Run the tests on servers, without anything else.

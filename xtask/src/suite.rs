@@ -206,7 +206,7 @@ impl Selection {
         let tests: Vec<String> = tests
             .into_iter()
             .filter(|test| {
-                names.is_empty() || names.iter().any(|name| program.full_name(test).contains(name))
+                names.is_empty() || names.iter().any(|name| is_named(&program.full_name(test), name))
             })
             .collect();
         let whole = tests.len() == all;
@@ -215,7 +215,7 @@ impl Selection {
 
     /// Whether one of the selected tests has this name in its own.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.tests.iter().any(|test| self.program.full_name(test).contains(name))
+        self.tests.iter().any(|test| is_named(&self.program.full_name(test), name))
     }
 
     fn command(&self) -> Command {
@@ -225,6 +225,11 @@ impl Selection {
         }
         command
     }
+}
+
+/// Whether a test is meant by a name. Scenarios are written with dashes, and their modules cannot be.
+fn is_named(full_name: &str, name: &str) -> bool {
+    full_name.contains(name) || full_name.contains(&name.replace('-', "_"))
 }
 
 impl Surroundings {
@@ -357,13 +362,16 @@ mod tests {
 
     #[test]
     fn names_choose_by_any_part_of_the_full_name() {
-        let tests = || vec!["patch::adds".to_owned(), "patch::removes".to_owned(), "head::reads".to_owned()];
+        let tests = || {
+            ["patch::adds", "patch::removes", "head::reads", "status_return::x"].map(str::to_owned).to_vec()
+        };
         for (names, expected, whole) in [
-            (vec![], 3, true),
+            (vec![], 4, true),
             (vec!["patch".to_owned()], 2, false),
             (vec!["object::head".to_owned()], 1, false),
-            (vec!["mailboat-object".to_owned()], 3, true),
+            (vec!["mailboat-object".to_owned()], 4, true),
             (vec!["adds".to_owned(), "reads".to_owned()], 2, false),
+            (vec!["status-return".to_owned()], 1, false),
         ] {
             let selection = Selection::choose(&program("mailboat-object"), tests(), &names).unwrap();
             assert_eq!(

@@ -60,6 +60,11 @@ pub mod label {
     pub const SYNC_TARGET_ID: &str = "id";
     /// On every delivered object: which role of which installation owns it.
     pub const OWNER: &str = "mailboat.dev/owner";
+    /// On everything that the registration of a syncer makes, on both sides (account, rights, token): such objects are
+    /// never synced, whatever selects them.
+    pub const REGISTRATION: &str = "mailboat.dev/registration";
+    /// On what a syncer keeps for itself: never synced either.
+    pub const SYSTEM: &str = "mailboat.dev/system";
 }
 
 /// Annotations.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use mailboat_cluster::Transport;
 use mailboat_registration::Renewal;
 use mailboat_registration::renewal::{Health, Next};
-use tokio::sync::watch;
+use mailboat_runner::Instruments;
 
 /// How often the token's file is looked at. kubelets take up to a minute to show a changed Secret.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -23,18 +23,25 @@ pub struct Keeper {
     pub mailbox: Arc<dyn Transport>,
     /// The edge.
     pub edge: Arc<dyn Transport>,
+    /// Where it is told how the token is doing.
+    pub instruments: Arc<Instruments>,
 }
 
 impl Keeper {
     /// Keeps the token for as long as this is polled, and tells how it is doing. Each change is logged once.
-    pub async fn keep(mut self, health: watch::Sender<Health>) {
+    pub async fn keep(mut self) {
+        let mut told = Health::Well;
         loop {
             // A file that cannot be read just now is being replaced, or will be mended by hand; what it held counts.
             if let Ok(text) = tokio::fs::read_to_string(&self.token_file).await {
                 self.renewal.holds(&text);
             }
             let until = self.act().await;
-            tell(&health, &self.renewal.health(Timestamp::now()));
+            let health = self.renewal.health(Timestamp::now());
+            if health != told {
+                tell(&health, &self.instruments);
+                told = health;
+            }
             let pause = until.map_or(LOOK_EVERY, |until| {
                 let left = until.duration_since(Timestamp::now());
                 Duration::try_from(left).unwrap_or_default().min(LOOK_EVERY)
@@ -56,18 +63,20 @@ impl Keeper {
     }
 }
 
-fn tell(health: &watch::Sender<Health>, now: &Health) {
-    let changed = health.send_if_modified(|before| {
-        let changed = before != now;
-        before.clone_from(now);
-        changed
-    });
-    if !changed {
-        return;
-    }
-    match now {
-        Health::Well => tracing::info!("the mailbox's token is in order"),
-        Health::Overdue(why) => tracing::warn!("{why}"),
-        Health::Expired(why) => tracing::error!("{why}"),
-    }
+fn tell(health: &Health, instruments: &Instruments) {
+    let sentence = match health {
+        Health::Well => {
+            tracing::info!("the mailbox's token is in order");
+            None
+        }
+        Health::Overdue(why) => {
+            tracing::warn!("{why}");
+            Some(why.clone())
+        }
+        Health::Expired(why) => {
+            tracing::error!("{why}");
+            Some(why.clone())
+        }
+    };
+    instruments.health.note("the mailbox's token", sentence);
 }

@@ -1,15 +1,15 @@
 //! `mailboat syncer`: a syncer that runs until it is told to end.
 
 use std::future::Future;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use mailboat_object::key::ClusterId;
 use mailboat_registration::Renewal;
-use mailboat_registration::renewal::Health;
+use mailboat_runner::{Instruments, Listener, StopSignal};
 use mailboat_syncer::{Settings, Syncer};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
 use crate::failure::{bad_configuration, refusal};
 use crate::flags::SyncerArguments;
@@ -18,23 +18,14 @@ use crate::log;
 
 /// Runs a syncer until SIGTERM or SIGINT; then what is under way is finished. A second signal ends it at once.
 pub async fn run(arguments: &SyncerArguments) -> Result<()> {
+    let stop = StopSignal::new().context("signals cannot be heard")?;
     arguments.check().map_err(|bad| refusal(bad.to_string()))?;
     log::begin(arguments.log_format, arguments.log_filter())?;
-    let mut settings = Settings::new(
-        arguments.from(),
-        arguments.to(),
-        &arguments.sync_target_name,
-        &arguments.sync_target_uid,
-    );
-    if let Some(namespace) = &arguments.namespace {
-        settings.namespace.clone_from(namespace);
-    }
-    settings.rate = arguments.rate();
-    let stop = stop()?;
-    let syncer = Syncer::open(settings).await.map_err(|bad| refusal(bad.to_string()))?;
-    let (sender, _health) = watch::channel(Health::Well);
-    let kept = keep_token(arguments, &syncer, sender)?;
-    let mut sailing = pin!(syncer.run(stop));
+    let syncer = Syncer::open(settings(arguments)).await.map_err(|bad| refusal(bad.to_string()))?;
+    let kept = keep_token(arguments, &syncer)?;
+    let listener = listen(arguments.listen, syncer.instruments()).await?;
+    tracing::info!(address = %listener.address(), "health and metrics are served");
+    let mut sailing = pin!(syncer.run(stop.received()));
     tokio::select! {
         () = &mut sailing => {}
         () = kept => sailing.await,
@@ -42,12 +33,32 @@ pub async fn run(arguments: &SyncerArguments) -> Result<()> {
     Ok(())
 }
 
+fn settings(arguments: &SyncerArguments) -> Settings {
+    let (name, uid) = (&arguments.sync_target_name, &arguments.sync_target_uid);
+    let mut settings = Settings::new(arguments.from(), arguments.to(), name, uid);
+    if let Some(namespace) = &arguments.namespace {
+        settings.namespace.clone_from(namespace);
+    }
+    settings.rate = arguments.rate();
+    settings.heartbeat_period = arguments.heartbeat_period;
+    settings
+}
+
+/// Serves health and metrics. Every address means those of IPv4 alone where a machine knows no other.
+async fn listen(address: SocketAddr, instruments: &Arc<Instruments>) -> Result<Listener> {
+    let open =
+        async |address: SocketAddr| Listener::open(&address.to_string(), Arc::clone(instruments)).await;
+    let opened = match open(address).await {
+        Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into()).await
+        }
+        opened => opened,
+    };
+    opened.map_err(|bad| refusal(bad.to_string()))
+}
+
 /// Keeps the mailbox's token alive. Ends at once where there is none that could be kept.
-fn keep_token(
-    arguments: &SyncerArguments,
-    syncer: &Syncer,
-    health: watch::Sender<Health>,
-) -> Result<impl Future<Output = ()> + use<>> {
+fn keep_token(arguments: &SyncerArguments, syncer: &Syncer) -> Result<impl Future<Output = ()> + use<>> {
     let token_file = arguments.from().token_file().map_err(|bad| bad_configuration(&bad))?;
     // The clusters' names are for messages: each transport knows where it goes.
     let secret = arguments.credential_key(&ClusterId::new("edge"));
@@ -56,31 +67,11 @@ fn keep_token(
         renewal: Renewal::new(ClusterId::new("mailbox"), secret),
         mailbox: syncer.mailbox(),
         edge: syncer.edge(),
+        instruments: Arc::clone(syncer.instruments()),
     });
     Ok(async move {
         if let Some(keeper) = keeper {
-            keeper.keep(health).await;
+            keeper.keep().await;
         }
-    })
-}
-
-/// Done when the program is told to end; told so once more, it ends at once.
-fn stop() -> Result<impl Future<Output = ()>> {
-    let heard = |kind| signal(kind).context("signals cannot be heard");
-    let (mut terminate, mut interrupt) = (heard(SignalKind::terminate())?, heard(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("told to end; what is under way is finished first");
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::warn!("told to end once more; what was under way is left as it is");
-            std::process::exit(1);
-        });
     })
 }

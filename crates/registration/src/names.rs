@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha224};
 
 /// On everything that registration makes, on both sides: the [`SyncerId`]. What bears it is never synced.
-pub const REGISTRATION_LABEL: &str = "mailboat.dev/registration";
+pub const REGISTRATION_LABEL: &str = mailboat_api::names::label::REGISTRATION;
 /// The field manager of what registration writes.
 pub const FIELD_MANAGER: &str = "mailboat-registration";
 /// What every syncer's name begins with, as users of KubeStellar know it.

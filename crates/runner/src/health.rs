@@ -1,5 +1,6 @@
 //! How a process is, for whoever asks: alive, ready, and what somebody should look at.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ struct State {
     turned: Instant,
     unready: Vec<Finding>,
     degraded: Vec<Finding>,
+    /// What others than the process's own loop found, by what it is about.
+    noted: BTreeMap<&'static str, String>,
     lease: Option<(bool, Word)>,
 }
 
@@ -72,6 +75,7 @@ impl Default for Health {
             turned: Instant::now(),
             unready: Vec::new(),
             degraded: Vec::new(),
+            noted: BTreeMap::new(),
             lease: None,
         }))
     }
@@ -110,9 +114,7 @@ impl Health {
         let mut text = String::new();
         check(&mut text, "running", stage.as_slice());
         check(&mut text, "servers and lists", &state.unready);
-        let trouble = state.lease.as_ref().and_then(|(_, word)| word.trouble.as_ref());
-        let trouble = trouble.map(|trouble| Finding::new("the lease", trouble));
-        let degraded: Vec<Finding> = trouble.into_iter().chain(state.degraded.iter().cloned()).collect();
+        let degraded = state.degraded();
         if !degraded.is_empty() {
             text += "[!]degraded, and it goes on\n";
             listed(&mut text, &degraded);
@@ -131,9 +133,7 @@ impl Health {
     /// Whether it is ready, and whether it is degraded.
     pub(crate) fn summary(&self) -> (bool, bool) {
         let ready = self.ready(false).ok;
-        let state = self.state();
-        let lease_troubled = state.lease.as_ref().is_some_and(|(_, word)| word.trouble.is_some());
-        (ready, lease_troubled || !state.degraded.is_empty())
+        (ready, !self.state().degraded().is_empty())
     }
 
     pub(crate) fn turned(&self) {
@@ -153,6 +153,16 @@ impl Health {
         (state.unready, state.degraded) = (unready, degraded);
     }
 
+    /// What somebody beside the loop found about something that the process needs, such as its credential; `None`: all
+    /// is well with it. It makes the process degraded.
+    pub fn note(&self, about: &'static str, sentence: Option<String>) {
+        let mut state = self.state();
+        match sentence {
+            Some(sentence) => drop(state.noted.insert(about, sentence)),
+            None => drop(state.noted.remove(about)),
+        }
+    }
+
     /// Whether it holds the lease of its role, and what is known of that; not said by a process that runs without one.
     pub(crate) fn leads(&self, leads: bool, word: Word) {
         self.state().lease = Some((leads, word));
@@ -160,6 +170,16 @@ impl Health {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// All that is degraded; the lease and what was noted come first, since there is little of it.
+    fn degraded(&self) -> Vec<Finding> {
+        let trouble = self.lease.as_ref().and_then(|(_, word)| word.trouble.as_ref());
+        let trouble = trouble.map(|trouble| Finding::new("the lease", trouble));
+        let noted = self.noted.iter().map(|(about, sentence)| Finding::new(*about, sentence));
+        trouble.into_iter().chain(noted).chain(self.degraded.iter().cloned()).collect()
     }
 }
 
@@ -220,6 +240,11 @@ mod tests {
              goes on\n   withdrawals: 12 are held until somebody confirms them\nreadyz check failed\n"
         );
         health.found(Vec::new(), Vec::new());
+        health.note("the token", Some("it has ended".to_owned()));
+        assert_eq!(health.summary(), (true, true), "what others note degrades too");
+        assert!(health.ready(true).text.contains("   the token: it has ended\n"));
+        health.note("the token", None);
+        assert_eq!(health.summary(), (true, false));
         let holder = Some("boat_7".to_owned());
         health.leads(false, Word { holder, trouble: None });
         let standby = health.ready(true);

@@ -11,8 +11,10 @@ use mailboat_engine::mark::Marks;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, FaultKind, Part, Verb};
-use mailboat_runner::Process;
+use mailboat_runner::metrics::Serves;
+use mailboat_runner::{Instruments, Process};
 
+use crate::config::ConfigKind;
 use crate::marks::{SyncerMarks, owner};
 use crate::role::{Identity, SyncerRole};
 
@@ -82,6 +84,7 @@ pub struct Syncer {
     settings: Settings,
     from: Connection,
     to: Connection,
+    instruments: Arc<Instruments>,
 }
 
 impl Syncer {
@@ -94,7 +97,12 @@ impl Syncer {
             mailboat_cluster::Settings { rate: settings.rate, ..mailboat_cluster::Settings::default() };
         let from = Connection::open(settings.from.clone(), limits.clone()).await.map_err(Error::From)?;
         let to = Connection::open(settings.to.clone(), limits).await.map_err(Error::To)?;
-        Ok(Self { settings, from, to })
+        Ok(Self { settings, from, to, instruments: Arc::default() })
+    }
+
+    /// How it is and what it does, for whoever listens for questions about that.
+    pub fn instruments(&self) -> &Arc<Instruments> {
+        &self.instruments
     }
 
     /// The mailbox, over the same connection as the syncer's own requests.
@@ -110,11 +118,11 @@ impl Syncer {
     /// Runs until `stop` is done; then what is under way is finished.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let (mailbox_way, edge_way) = (self.mailbox(), self.edge());
-        let Self { settings, from, to } = self;
+        let Self { settings, from, to, instruments } = self;
         let mut stop = pin!(stop);
         let mailbox = tokio::select! {
             () = &mut stop => return,
-            mailbox = which_mailbox(&*mailbox_way) => mailbox,
+            mailbox = which_mailbox(&*mailbox_way, &instruments) => mailbox,
         };
         tracing::info!(
             sync_target = settings.sync_target_name,
@@ -132,7 +140,15 @@ impl Syncer {
             namespace: Name::new(&settings.namespace),
             heartbeat_period: settings.heartbeat_period,
         };
-        process(identity, mailbox_way, edge_way).run(stop).await;
+        instruments.metrics.serves(Serves {
+            sync_target: settings.sync_target_name,
+            workspace: identity.mailbox.to_string(),
+            center: identity.mailbox.clone(),
+            heartbeat: ConfigKind::SyncerConfig.kind(),
+        });
+        let mut process = process(identity, mailbox_way, edge_way);
+        process.instruments(instruments);
+        process.run(stop).await;
         tracing::info!("the syncer has ended");
     }
 }
@@ -160,7 +176,7 @@ pub fn process(
 
 /// Which workspace the mailbox is. Marks name it, so that copies of another mailbox are not taken for copies of this one;
 /// so nothing begins before it is known.
-async fn which_mailbox(mailbox: &dyn Transport) -> ClusterId {
+async fn which_mailbox(mailbox: &dyn Transport, instruments: &Instruments) -> ClusterId {
     let key = Key {
         cluster: ClusterId::default(),
         kind: KindId::new("core.kcp.io", "logicalclusters"),
@@ -182,7 +198,10 @@ async fn which_mailbox(mailbox: &dyn Transport) -> ClusterId {
             Err(fault) if matches!(fault.kind, FaultKind::Unserved | FaultKind::NotFound) => {
                 return ClusterId::new(PLAIN_MAILBOX);
             }
-            Err(fault) => tracing::warn!(%fault, "the mailbox does not answer; the edge stays as it is"),
+            Err(fault) => {
+                instruments.health.waits_for(format!("the mailbox does not answer: {fault}"));
+                tracing::warn!(%fault, "the mailbox does not answer; the edge stays as it is");
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(longest);

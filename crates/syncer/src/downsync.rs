@@ -166,6 +166,15 @@ impl Downsync {
         }
     }
 
+    /// Whether it is a CRD whose instances travel as well. A server deletes every instance with its CRD, also those that
+    /// others made, so such a CRD stays at the edge: whoever wants it gone takes its instances out first.
+    fn defines_what_travels(&self, shape: &Shape) -> bool {
+        is_crd(&shape.kind)
+            && shape.name.split_once('.').is_some_and(|(resource, group)| {
+                self.around.rules.down.contains_key(&KindId::new(group, resource))
+            })
+    }
+
     fn namespace_at_edge(&self, name: &Name) -> Key {
         namespace(&self.around.edge, name)
     }
@@ -315,7 +324,7 @@ impl Route for Downsync {
         let (delivery, made) =
             if create_only { self.create_only(&slot, source, made, view)? } else { (Delivery::Apply, made) };
         let mut options = options;
-        if create_only {
+        if create_only || self.defines_what_travels(&shape) {
             options.propagation = DeletePropagation::Orphan;
         }
         let adopt = match adoption(source) {

@@ -152,7 +152,7 @@ impl Record {
             "metadata": {
                 "name": self.key.name.as_str(),
                 "namespace": self.key.namespace.as_str(),
-                "labels": { "app.kubernetes.io/managed-by": "mailboat-syncer", (crate::select::SYSTEM_LABEL): "true" },
+                "labels": { "app.kubernetes.io/managed-by": "mailboat-syncer", (mailboat_api::names::label::SYSTEM): "true" },
             },
             "data": { DOWN: lines(&kinds.down), UP: lines(&kinds.up) },
         });

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use mailboat_api::edge::OwnerSelector;
+use mailboat_api::names::label;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Object;
@@ -11,8 +12,8 @@ use mailboat_object::select::Labels;
 use crate::config::Entry;
 use crate::renature::natured;
 
-/// On what registration makes for a syncer itself (accounts, roles, secrets): such objects never travel.
-pub const SYSTEM_LABEL: &str = "mailboat.dev/system";
+/// On what makes a syncer work (its account, rights, token and record): such objects never travel.
+const LABELS_OF_OUR_OWN: [&str; 2] = [label::REGISTRATION, label::SYSTEM];
 
 /// Groups whose objects are about the place where they are.
 const GROUPS_OF_PLACES: [&str; 6] = [
@@ -59,7 +60,7 @@ pub fn belongs_to_its_place(object: &Object) -> bool {
     let kind = real.as_ref().unwrap_or(&object.key.kind);
     let name = object.key.name.as_str();
     if never_travels(kind.group(), kind.resource())
-        || object.label(SYSTEM_LABEL).is_some()
+        || LABELS_OF_OUR_OWN.iter().any(|label| object.label(label).is_some())
         || object.key.namespace.as_str() == "kcp-system"
     {
         return true;
@@ -145,6 +146,11 @@ mod tests {
                 "",
                 "serviceaccounts",
                 r#"{"metadata":{"name":"s","namespace":"n","labels":{"mailboat.dev/system":"true"}}}"#,
+            ),
+            (
+                "",
+                "secrets",
+                r#"{"metadata":{"name":"s-token","namespace":"n","labels":{"mailboat.dev/registration":"s"}}}"#,
             ),
             ("apis.kcp.io", "apibindings", r#"{"metadata":{"name":"a"}}"#),
         ];

@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use mailboat_cluster::{Rate, Source};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_registration::names::{check_namespace, check_object_name};
+use mailboat_runner::listen::DEFAULT_ADDRESS;
 
 /// Carry one mailbox to its cluster, and bring back what the cluster reports
 #[derive(Debug, Parser)]
@@ -55,8 +57,11 @@ pub struct SyncerArguments {
     /// Requests at once after a quiet time, where --qps limits them
     #[arg(long, value_name = "NUMBER", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub burst: u32,
+    /// How often the syncer says in the mailbox that it is alive, such as 30s or 5m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = period)]
+    pub heartbeat_period: Duration,
     /// Where health and metrics are served: address:port, or :port for every address
-    #[arg(long, value_name = "ADDRESS", default_value = ":8080", value_parser = listen_address)]
+    #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS, value_parser = listen_address)]
     pub listen: SocketAddr,
     /// The Secret at the edge that holds the mailbox's token; a renewed token is written there. Without it nothing is
     /// renewed
@@ -148,6 +153,19 @@ impl SyncerArguments {
     }
 }
 
+/// `30s`, `5m` or `1h`; not less than a second.
+fn period(text: &str) -> Result<Duration, String> {
+    let seconds = |digits: &str, factor: u64| digits.parse::<u64>().ok()?.checked_mul(factor);
+    let read = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((digits, "s")) => seconds(digits, 1),
+        Some((digits, "m")) => seconds(digits, 60),
+        Some((digits, "h")) => seconds(digits, 3_600),
+        _ => None,
+    };
+    let read = read.filter(|seconds| (1..=86_400).contains(seconds));
+    read.map(Duration::from_secs).ok_or_else(|| "write it as 30s, 5m or 1h, up to a day".to_owned())
+}
+
 /// `127.0.0.1:8080`, `[::1]:8080`, or `:8080` for every address.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok());
@@ -205,6 +223,7 @@ mod tests {
             "--listen=:99999",
             "--v=3 --log-level=info",
             "--log-format=xml",
+            "--heartbeat-period=0s",
         ] {
             assert!(parse(more).is_err(), "{more}");
         }
@@ -229,6 +248,15 @@ mod tests {
             [filter(""), filter("--v=2"), filter("--v=4"), filter("--v=9")],
             ["info", "info", "debug", "trace"]
         );
+    }
+
+    #[test]
+    fn a_heartbeat_is_between_a_second_and_a_day() {
+        let seconds = |text: &str| period(text).map(|period| period.as_secs());
+        assert_eq!([seconds("1s"), seconds("5m"), seconds("24h")], [Ok(1), Ok(300), Ok(86_400)]);
+        for bad in ["", "s", "0s", "30", "1.5s", "-1s", "25h", "99999999999999999999h", "5ü"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

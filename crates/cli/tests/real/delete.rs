@@ -130,3 +130,42 @@ async fn a_mailbox_that_is_deleted_leaves_the_edge_as_it_is() {
     }
     harbor.sink().await;
 }
+
+#[tokio::test]
+async fn a_crd_that_goes_takes_nothing_along() {
+    let mut harbor = Harbor::new("delete-crd").await;
+    let group = "delete.mailboat.example";
+    let crd = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.delete.mailboat.example");
+    put(&harbor.up, &json!({ "apiVersion": crd.0, "kind": crd.1, "metadata": { "name": crd.3 },
+        "spec": { "group": group, "scope": "Namespaced",
+            "names": { "plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } }))
+    .await;
+    let version = format!("{group}/v1");
+    let mary = (version.as_str(), "Boat", "default", "mary");
+    put(
+        &harbor.up,
+        &json!({ "apiVersion": version, "kind": mary.1, "spec": { "sails": 2 },
+        "metadata": { "name": mary.3, "namespace": mary.2 } }),
+    )
+    .await;
+    let definition = json!([{ "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
+        "apiVersion": "v1", "objects": [crd.3] }]);
+    let boats = json!([{ "group": group, "resource": "boats", "apiVersion": "v1",
+        "objectsByNamespace": [{ "namespace": "default", "names": ["*"] }] }]);
+    harbor.configure(json!({ "clusterScope": definition, "namespacedObjects": boats })).await;
+    harbor.sail();
+    let before = harbor.until_down(mary, "delivered", |_| true).await;
+    // kcp deletes every boat of the mailbox with the definition.
+    delete(&harbor.up, crd).await;
+    let unserved = |status: &Value| {
+        status.to_string().contains("the mailbox does not serve boats.delete.mailboat.example")
+    };
+    harbor.until_status("the syncer says why", unserved).await;
+    let beaten = harbor.status().await["lastSyncerHeartbeatTime"].clone();
+    harbor.until_status("another beat", |status| status["lastSyncerHeartbeatTime"] != beaten).await;
+    let after = get(&harbor.down, mary.0, mary.1, mary.2, mary.3).await.expect("the boat stays");
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    harbor.moor().await;
+}

@@ -1,6 +1,21 @@
-//! Registration on a real kcp and a real cluster, by the program itself.
+//! What is promised of registration and of the syncer, on real kcp and real Kubernetes, by the programs themselves. Every
+//! scenario is a module of its own and takes a fresh mailbox; those that a person can follow stand in docs/scenarios.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chart;
+mod configuration;
+mod definitions;
+mod delete;
+mod deliver;
+mod downsync_overwrite;
+mod harbor;
+mod kyverno;
 mod mailbox;
+mod offline;
+mod policy_report;
 mod program;
 mod register;
+mod renature;
+mod restart;
+mod status_return;
+mod upsync;

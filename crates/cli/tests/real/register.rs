@@ -12,26 +12,31 @@ use jiff::Timestamp;
 use mailboat_cli::keeper::Keeper;
 use mailboat_cluster::{Connection, Settings, Source};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
-use mailboat_registration::renewal::Health;
 use mailboat_registration::{Renewal, Token};
-use mailboat_testkit::{ADMIN, Center, Credential, Edge, World, apply, wait_until};
+use mailboat_runner::Instruments;
+use mailboat_testkit::kubelet::{Image, Kubelet};
+use mailboat_testkit::{ADMIN, Center, Credential, Edge, Port, World, apply, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::mailbox::{Mailbox, Provider};
 use crate::program::{Said, kubectl, mailboat};
 
 const SOON: Duration = Duration::from_mins(1);
 const IMAGE: &str = "example.org/mailboat-syncer:test";
+const REPOSITORY: &str = "example.org/mailboat-syncer";
 
 #[tokio::test]
 async fn register() {
     let shared = World::shared().await.unwrap();
     let center = shared.center();
     let provider = Provider::make(center).await;
+    let port = Port::reserve().unwrap();
     let scene = Scene {
         center,
+        port: port.number().to_string(),
         guilder: provider.mailbox("guilder").await,
         florin: provider.mailbox("florin").await,
         provider,
@@ -45,13 +50,19 @@ async fn register() {
 
     let world = World::builder().edge("guilder").start().await.unwrap();
     let edge = world.edge("guilder");
+    let image = Image::new().program("/mailboat-syncer", env!("CARGO_BIN_EXE_mailboat-syncer"));
+    let image = image.entrypoint(["/mailboat-syncer"]);
+    let kubelet = Kubelet::builder(edge).image(REPOSITORY, image).start().await.unwrap();
     scene.the_cluster_takes_the_manifest(edge, &manifest).await;
+    scene.the_syncer_runs_and_carries(edge, &kubelet, &manifest).await;
     scene.a_renewed_token_gets_into_the_clusters_secret(edge, &manifest).await;
     scene.is_removed_with_what_it_delivered(edge, &manifest).await;
 }
 
 struct Scene<'a> {
     center: &'a Center,
+    /// Every Pod of the kubelet shares the machine's ports.
+    port: String,
     provider: Provider<'a>,
     guilder: Mailbox,
     florin: Mailbox,
@@ -108,6 +119,7 @@ impl Scene<'_> {
 
     async fn generate(&self, file: &Path, more: &[&str]) -> Said {
         let mut words = vec!["syncer-gen", "guilder", "--syncer-image", IMAGE, "-o", file.to_str().unwrap()];
+        words.extend(["--port", &self.port]);
         words.extend(more);
         mailboat(&self.admin(&self.guilder.path), &words).await
     }
@@ -215,7 +227,7 @@ impl Scene<'_> {
         mailboat(&file, &["link", links.to_str().unwrap()]).await.well();
         let elsewhere = self.admin(&self.provider.workspace.path);
         let provider = ["--provider-workspace", &self.provider.workspace.path];
-        let by_name = ["--mailbox", &self.guilder.name, provider[0], provider[1]];
+        let by_name = ["--mailbox", &self.guilder.name, provider[0], provider[1], "--port", &self.port];
         for (program, image) in [
             ("kubectl-mailboat syncer-gen", "--syncer-image"),
             ("kubectl-kubestellar syncer-gen", "--syncer-image"),
@@ -416,6 +428,55 @@ impl Scene<'_> {
         self.a_narrow_access_is_narrow(edge).await;
     }
 
+    /// The Deployment as it was written, run with its own account, rights, volumes, user and probes.
+    async fn the_syncer_runs_and_carries(&self, edge: &Edge, kubelet: &Kubelet, manifest: &Manifest) {
+        let (admin, id) = (edge.kubeconfig(ADMIN).unwrap(), manifest.id());
+        let pod =
+            kubectl(&admin, &["get", "pods", "-n", id, "-o", "jsonpath={.items[0].metadata.name}"]).await;
+        let pod = pod.well().out;
+        let log = || kubelet.log(id, &pod, "syncer").unwrap_or_default();
+        let mailbox = self.center.client(ADMIN, &self.guilder.path).await.unwrap();
+        let documents = "apiVersion: v1\nkind: Namespace\nmetadata: {name: post}\n---\n\
+             apiVersion: v1\nkind: ConfigMap\nmetadata: {name: letter, namespace: post}\ndata: {text: hello}\n---\n\
+             apiVersion: edge.kubestellar.io/v2alpha1\nkind: SyncerConfig\nmetadata: {name: the-one}\nspec:\n  \
+             namespaceScope:\n    namespaces: [post]\n    \
+             resources: [{group: '', resource: configmaps, apiVersion: v1}]\n";
+        apply(&mailbox, documents).await.unwrap();
+        let letter = ["get", "configmap", "letter", "-n", "post", "-o", "jsonpath={.data.text}"];
+        wait_until("the letter at the edge", SOON, async || {
+            let said = kubectl(&admin, &letter).await;
+            if said.out == "hello" { Ok(()) } else { Err(format!("{said:?}\n{}", log())) }
+        })
+        .await
+        .unwrap_or_else(|late| panic!("{late}"));
+        let ready = ["get", "deployment", id, "-n", id, "-o", "jsonpath={.status.readyReplicas}"];
+        wait_until("the syncer ready, by its own probe", SOON, async || {
+            let said = kubectl(&admin, &ready).await;
+            if said.out == "1" { Ok(()) } else { Err(format!("{said:?}\n{}", log())) }
+        })
+        .await
+        .unwrap_or_else(|late| panic!("{late}"));
+        let metrics = self.asked("/metrics").await;
+        let counted = "gvk=\"/v1, Kind=ConfigMap\",direction=\"kcp-to-cluster\"} 1";
+        assert!(metrics.contains(counted), "{counted} is not in\n{metrics}");
+        assert!(!log().contains(&manifest.secret("token")), "a token was logged");
+
+        // Told to end, it ends in order, and no other comes while nobody wants one.
+        kubectl(&admin, &["scale", "deployment", id, "-n", id, "--replicas=0"]).await.well();
+        let gone = ["wait", "--for=delete", &format!("pod/{pod}"), "-n", id, "--timeout=60s"];
+        kubectl(&admin, &gone).await.well();
+    }
+
+    /// What the syncer's listener answers.
+    async fn asked(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port.parse().unwrap())).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: syncer\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
     async fn a_narrow_access_is_narrow(&self, edge: &Edge) {
         let admin = edge.kubeconfig(ADMIN).unwrap();
         let file = self.file("narrow.yaml");
@@ -486,21 +547,22 @@ impl Scene<'_> {
         let claims = json!({ "iat": now - 3_000, "exp": now + 600, "sub": subject });
         let file = self.file("token");
         fs::write(&file, format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))).unwrap();
-        let (sender, health) = watch::channel(Health::Well);
+        let instruments = Arc::new(Instruments::default());
         let keeper = Keeper {
             token_file: file.clone(),
             renewal,
             mailbox: Arc::new(mailbox.cluster()),
             edge: Arc::new(at_edge.cluster()),
+            instruments: Arc::clone(&instruments),
         };
-        let kept = tokio::spawn(keeper.keep(sender));
+        let kept = tokio::spawn(keeper.keep());
         let path = "jsonpath={.data.token}";
         let stored = wait_until("a renewed token in the Secret", SOON, async || {
             let said = kubectl(&admin, &["get", "secret", id, "-n", id, "-o", path]).await;
             let text =
                 String::from_utf8(STANDARD.decode(said.out.trim()).unwrap_or_default()).unwrap_or_default();
             if text == manifest.secret("token") || text.is_empty() {
-                Err(format!("the old one; {:?}", *health.borrow()))
+                Err(format!("the old one; {}", instruments.health.ready(true).text))
             } else {
                 Ok(text)
             }
@@ -531,7 +593,7 @@ impl Scene<'_> {
         let edge_kubeconfig = admin.to_str().unwrap();
         let mut words = vec!["syncer-remove", "guilder", "--edge-kubeconfig", edge_kubeconfig];
         let said = mailboat(&self.admin(&self.guilder.path), &words).await.well();
-        assert!(said.err.contains("1 delivered objects deleted"), "{said:#?}");
+        assert!(said.err.contains("2 delivered objects deleted"), "{said:#?}");
         let left = kubectl(&admin, &["get", "configmaps", "-n", "default", "-o", "name"]).await.well();
         let left: Vec<&str> = left.out.lines().filter(|line| !line.contains("kube-root-ca")).collect();
         assert_eq!(left, ["configmap/inherited", "configmap/to-stay"]);
