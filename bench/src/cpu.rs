@@ -9,6 +9,11 @@ pub fn spent() -> io::Result<Duration> {
     parse(&fs::read_to_string("/proc/thread-self/schedstat")?)
 }
 
+/// How long this thread has run on a processor since it had run for `begun`.
+pub fn spent_since(begun: Duration) -> io::Result<Duration> {
+    Ok(spent()?.saturating_sub(begun))
+}
+
 /// The first of three numbers: nanoseconds on a processor.
 fn parse(schedstat: &str) -> io::Result<Duration> {
     let first = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());

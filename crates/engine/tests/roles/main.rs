@@ -4,6 +4,7 @@
 
 mod delivery;
 mod faults;
+mod hazards;
 mod overlay;
 mod ownership;
 mod prelude;

@@ -162,6 +162,7 @@ impl Server {
             // A field that others own with another value.
             let theirs = differs(present, &owned(intent), last.as_ref().unwrap_or(&Value::Null));
             if theirs {
+                self.refusals += 1;
                 return Err(Fault::new(FaultKind::Conflict, "conflict with another field manager"));
             }
         }

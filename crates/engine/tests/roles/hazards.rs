@@ -1,0 +1,285 @@
+//! What went wrong for users of comparable systems, one by one; docs/hazards.md lists them all.
+
+use crate::prelude::*;
+
+/// Some sources, delivered to both edges.
+fn delivered(sources: usize) -> World {
+    let mut world = world();
+    for number in 0..sources {
+        world.put(&numbered("workload", number), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world).len(), 2 * sources);
+    world
+}
+
+fn numbered(cluster: &str, number: usize) -> Key {
+    key(cluster, "configmaps", "till", &format!("c{number:02}"))
+}
+
+fn uid(world: &World, slot: &Key) -> Value {
+    world.object(slot).map_or(Value::Null, |object| object["metadata"]["uid"].clone())
+}
+
+#[test]
+fn h01_h39_a_glitch_of_every_connection_removes_rewrites_and_remakes_nothing() {
+    let mut world = delivered(20);
+    for cluster in ["workload", "florin", "guilder"] {
+        world.lose(cluster, "configmaps");
+    }
+    world.run_for(600_000);
+    for cluster in ["florin", "workload", "guilder"] {
+        world.find_again(cluster, "configmaps");
+    }
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn h04_a_source_made_again_while_nobody_ran_keeps_its_copy() {
+    let mut world = delivered(1);
+    let (source, copy) = (numbered("workload", 0), numbered("florin", 0));
+    let before = uid(&world, &copy);
+    world.remove(&source);
+    world.put(&source, config_map("2"));
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    assert_eq!((uid(&world, &copy), &world.object(&copy).unwrap()["data"]["a"]), (before, &json!("2")));
+    assert!(!written(&mut world).iter().any(|write| write.starts_with("delete")));
+}
+
+#[test]
+fn h06_whatever_becomes_unreachable_no_source_is_ever_deleted() {
+    let mut world = delivered(12);
+    for edge in ["florin", "guilder"] {
+        world.servers.get_mut(&numbered(edge, 0).cluster).unwrap().away = true;
+        world.unserve(edge, "configmaps");
+    }
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(600_000);
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    assert!((0..12).all(|number| world.object(&numbered("workload", number)).is_some()));
+}
+
+#[test]
+fn h09_a_center_that_comes_back_with_other_uids_remakes_nothing() {
+    let mut world = delivered(12);
+    let before: Vec<Value> = (0..12).map(|number| uid(&world, &numbered("florin", number))).collect();
+    // Another server takes over, with the same objects under other uids and lower versions.
+    let server = world.servers.get_mut(&source().cluster).unwrap();
+    let objects = std::mem::take(&mut server.objects);
+    for (key, mut object) in objects {
+        object["metadata"]["uid"] = Value::Null;
+        server.put(&key, object);
+    }
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    let after: Vec<Value> = (0..12).map(|number| uid(&world, &numbered("florin", number))).collect();
+    assert_eq!(before, after);
+    assert!(!written(&mut world).iter().any(|write| write.starts_with("delete")));
+}
+
+#[test]
+fn h11_marks_of_an_earlier_release_are_known_again_and_not_rewritten() {
+    let mut world = delivered(1);
+    let copy = numbered("florin", 0);
+    let mut object = world.object(&copy).unwrap().clone();
+    let annotation = &mut object["metadata"]["annotations"]["mailboat.dev/mark"];
+    let mut mark: Value = serde_json::from_str(annotation.as_str().unwrap()).unwrap();
+    for (member, value) in [("kind", "configmaps"), ("namespace", "till"), ("name", "c00")] {
+        mark[member] = json!(value);
+    }
+    mark["leave"] = json!(false);
+    *annotation = json!(mark.to_string());
+    world.servers.get_mut(&copy.cluster).unwrap().objects.insert(copy.clone(), object);
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled));
+}
+
+#[test]
+fn h13_a_definition_that_goes_takes_no_copies_along() {
+    let mut world = delivered(12);
+    for number in 0..12 {
+        world.servers.get_mut(&source().cluster).unwrap().objects.remove(&numbered("workload", number));
+    }
+    world.unserve("workload", "configmaps");
+    world.run_for(600_000);
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn h19_h22_what_is_withdrawn_goes_where_it_can_and_elsewhere_as_soon_as_it_can() {
+    let mut world = delivered(1);
+    let (florin, guilder) = (numbered("florin", 0), numbered("guilder", 0));
+    world.servers.get_mut(&florin.cluster).unwrap().away = true;
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(60_000);
+    assert!(world.object(&guilder).is_none(), "it waits for an edge that has nothing to do with it");
+    assert!(world.object(&florin).is_some());
+    let server = world.servers.get_mut(&florin.cluster).unwrap();
+    server.away = false;
+    server.loses_replies = 1;
+    world.run_for(600_000);
+    assert!(world.object(&florin).is_none());
+    assert_eq!(world.engine.slot_count(), 0, "and nothing is left to wait for");
+}
+
+#[test]
+fn h21_a_label_that_is_taken_off_takes_the_copies_off() {
+    let mut world = delivered(2);
+    let mut unlabelled = config_map("1");
+    unlabelled["metadata"]["labels"] = json!({});
+    world.put(&numbered("workload", 0), unlabelled);
+    world.run();
+    assert!(
+        world.object(&numbered("florin", 0)).is_none() && world.object(&numbered("guilder", 0)).is_none()
+    );
+    assert!(world.object(&numbered("florin", 1)).is_some());
+}
+
+#[test]
+fn h26_a_kind_that_is_not_served_is_not_asked_for_again_and_again() {
+    let mut world = delivered(3);
+    world.unserve("florin", "configmaps");
+    world.put(&numbered("workload", 0), config_map("2"));
+    let calls = world.engine.calls();
+    world.run_for(600_000);
+    assert_eq!(world.engine.calls() - calls, 1, "only the other edge has something to do");
+    world.find_again("florin", "configmaps");
+    world.run();
+    assert_eq!(world.object(&numbered("florin", 0)).unwrap()["data"]["a"], "2");
+}
+
+#[test]
+fn h28_what_came_and_went_leaves_nothing_behind() {
+    let mut world = delivered(0);
+    for number in 0..30 {
+        world.put(&numbered("workload", number), config_map("1"));
+        world.run();
+        world.remove(&numbered("workload", number));
+        world.run();
+    }
+    assert_eq!(world.engine.slot_count(), 0);
+}
+
+#[test]
+fn h33_what_is_held_is_not_made_again_when_somebody_deletes_it() {
+    let mut world = world();
+    let customizer = key("workload", "customizers", "", "colors");
+    world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "red" }));
+    let mut custom = config_map("1");
+    custom["metadata"]["annotations"] = json!({ "customizer": "colors" });
+    world.put(&source(), custom);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.remove(&customizer);
+    world.run();
+    written(&mut world);
+    world.remove(&copy());
+    world.run_for(600_000);
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+#[test]
+fn h34_every_route_carries_after_a_restart_and_not_only_the_first() {
+    let mut world = world();
+    let tenants = ["tenant", "workload"];
+    world.restart(&KINDS);
+    for tenant in tenants {
+        configure(&mut world, publisher(tenant, tenant, GUILDER));
+    }
+    known(&mut world);
+    for tenant in tenants {
+        world.put(&key(tenant, "configmaps", "till", "db"), config_map(tenant));
+    }
+    world.run();
+    for tenant in tenants {
+        let copy = key("guilder", "configmaps", "till", &format!("{tenant}-db"));
+        assert_eq!(world.object(&copy).unwrap()["data"]["a"], tenant);
+    }
+}
+
+#[test]
+fn h41_one_bad_source_holds_up_itself_alone() {
+    let mut world = world();
+    let mut uncustomizable = config_map("1");
+    uncustomizable["metadata"]["annotations"] = json!({ "customizer": "missing" });
+    world.put(&numbered("workload", 0), uncustomizable);
+    world.put(&numbered("workload", 1), config_map("refused"));
+    world.put(&numbered("workload", 2), config_map("1"));
+    world.servers.get_mut(&copy().cluster).unwrap().refuses = Some("refused");
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(60_000);
+    let arrived: Vec<bool> =
+        (0..3).map(|number| world.object(&numbered("florin", number)).is_some()).collect();
+    assert_eq!(arrived, [false, false, true]);
+}
+
+#[test]
+fn h42_of_two_sources_for_one_object_the_older_configuration_wins_whoever_comes_first() {
+    for first in ["older", "younger"] {
+        let mut world = world();
+        for tenant in ["tenant", "workload"] {
+            world.put(&key(tenant, "configmaps", "till", "pos"), config_map(tenant));
+        }
+        let route = |name: &str| {
+            let (cluster, since) = if name == "older" { ("tenant", 1) } else { ("workload", 2) };
+            let mut route = edge_syncer(name, cluster, FLORIN);
+            route.since = since;
+            route
+        };
+        configure(&mut world, route(first));
+        known(&mut world);
+        world.run();
+        configure(&mut world, route(if first == "older" { "younger" } else { "older" }));
+        world.run();
+        assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "tenant", "{first} came first");
+        let told = explain(&world, &copy());
+        assert!(told.contains("wanted by older") && told.contains("also wanted by younger"), "{told}");
+        written(&mut world);
+        world.run();
+        assert_eq!(written(&mut world), Vec::<String>::new(), "they fight over it");
+    }
+}
+
+#[test]
+fn every_hazard_is_listed_and_names_tests_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let list = std::fs::read_to_string(root.join("docs/hazards.md")).unwrap();
+    let mut sources = String::new();
+    let mut directories = vec![root.join("crates")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| H")).collect();
+    for (at, row) in rows.iter().enumerate() {
+        assert!(row.starts_with(&format!("| H{} |", at + 1)), "H{} is not in its place: {row}", at + 1);
+        let tests = row.split('`').skip(1).step_by(2).filter(|name| !name.contains(['/', ' ', '.']));
+        let tests: Vec<&str> = tests.filter(|name| name.contains('_')).collect();
+        let excused = row.contains("does not apply") || row.contains("metrics.md");
+        assert!(excused || !tests.is_empty(), "no test answers {row}");
+        for test in tests {
+            assert!(sources.contains(&format!("fn {test}(")), "no test is called {test}: {row}");
+        }
+    }
+    assert_eq!(rows.len(), 45);
+}
