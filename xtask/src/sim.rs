@@ -18,7 +18,8 @@ Examples:
   cargo xtask sim                          a quick look
   cargo xtask sim --seeds 1000000          as long as you like
   cargo xtask sim --seeds 1000 --from 5000 other seeds
-  cargo xtask sim --seed 81                one again, exactly as it was";
+  cargo xtask sim --seed 81                one again, exactly as it was
+  cargo xtask sim --orders                 everything disappears, in every order";
 
 /// The package whose program plays the seeds, and that program.
 const PACKAGE: &str = "mailboat-sim";
@@ -50,6 +51,12 @@ pub(crate) struct Arguments {
     /// The one seed to replay
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Instead of seeds, every order in which all that an object rests on can disappear
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "from", "order"])]
+    orders: bool,
+    /// The one such order to replay
+    #[arg(long, value_name = "O", conflicts_with_all = ["seed", "seeds", "from"])]
+    order: Option<u64>,
     /// How many threads play; one for each core, if not said
     #[arg(long, value_name = "T")]
     threads: Option<u64>,
@@ -59,11 +66,16 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let run = Run::begin(repository, "sim")?;
     let mut command = Command::new(build(&run)?);
-    let seeds = arguments.seeds.or(arguments.seed.is_none().then_some(SEEDS));
+    let one = arguments.seed.is_some() || arguments.order.is_some() || arguments.orders;
+    let seeds = arguments.seeds.or((!one).then_some(SEEDS));
+    if arguments.orders {
+        command.arg("--orders");
+    }
     let flags = [
         ("--seeds", seeds),
         ("--from", arguments.from),
         ("--seed", arguments.seed),
+        ("--order", arguments.order),
         ("--threads", arguments.threads),
     ];
     for (flag, value) in flags {
@@ -76,19 +88,22 @@ pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verd
 /// The part of `cargo xtask test`: many schedules, as one test.
 pub(crate) fn part(run: &Run<'_>) -> Result<Part> {
     let program = build(run)?;
-    let log = run.logs.join("simulation.log");
-    let mut command = Command::new(program);
-    command.args(["--seeds", &SEEDS_TESTED.to_string()]);
-    let what = "the simulation";
-    let ended = Job { what, command, log: &log, output: None, limit: TEST_LIMIT }.run(&run.progress)?;
-    let said = std::fs::read_to_string(&log).unwrap_or_default();
-    run.progress.say(tail(&said, 1));
     let mut part = Part::default();
-    if ended.well() {
-        part.pass(1);
-    } else {
-        eprintln!("{}", tail(&said, LINES_SHOWN));
-        part.fail(format!("simulation of {SEEDS_TESTED} schedules: it {}", ended.words()), Some(&log));
+    let seeds = SEEDS_TESTED.to_string();
+    for (name, flags) in [("orders", &["--orders"][..]), ("seeds", &["--seeds", &seeds])] {
+        let log = run.logs.join(format!("simulation-{name}.log"));
+        let mut command = Command::new(&program);
+        command.args(flags);
+        let what = "the simulation";
+        let ended = Job { what, command, log: &log, output: None, limit: TEST_LIMIT }.run(&run.progress)?;
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        run.progress.say(tail(&said, 1));
+        if ended.well() {
+            part.pass(1);
+        } else {
+            eprintln!("{}", tail(&said, LINES_SHOWN));
+            part.fail(format!("simulation of {name}: it {}", ended.words()), Some(&log));
+        }
     }
     Ok(part)
 }

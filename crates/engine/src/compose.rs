@@ -9,6 +9,7 @@ use mailboat_object::wire::{Call, Part, Propagation, Verb};
 use serde_json::{Value, json};
 
 use crate::mark::Marks;
+use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, How};
 use crate::want::{Body, Delivery, StatusReturn, Want};
 
@@ -139,7 +140,7 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
     };
     let manager = parts.manager.clone();
     let verb = match (how, expect) {
-        (How::Apply, Expect::New) => Verb::Apply { body, manager, force: false },
+        (How::Apply, Expect::New) => Verb::Apply { body, manager, force: broken(Mutation::ForceTheFirst) },
         // What is another's keeps its fields: who wants them to be ours as well has to agree on them.
         (How::Apply, Expect::Uid(_)) => {
             Verb::Apply { body, manager, force: want.policy.delivery != Delivery::Overlay }

@@ -297,6 +297,7 @@ impl Engine {
             News::Scope { place, cluster, kind, .. } => {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
+            News::CaughtUp { kind, .. } => self.settle_all_waiting(|source| source.kind == *kind),
         }
     }
 

@@ -22,6 +22,10 @@ pub mod fans;
 pub mod glance;
 pub mod likeness;
 pub mod mark;
+#[cfg(feature = "mutations")]
+pub mod mutation;
+#[cfg(not(feature = "mutations"))]
+mod mutation;
 pub mod plan;
 pub mod queue;
 pub mod record;

@@ -11,6 +11,7 @@ use mailboat_object::object::Object;
 use mailboat_store::seen::{Absence, Gone};
 
 use crate::mark::{Mark, OwnerId};
+use crate::mutation::{Mutation, broken};
 
 /// Why nobody wants a slot any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,7 +172,7 @@ impl Warrant {
     /// mark, is not to be left, and is not being deleted already.
     pub fn new(why: &Evidence, target: &Object, mark: &Mark, owner: &OwnerId) -> Option<Self> {
         let carries = match why {
-            Evidence::SourceGone(gone) => gone.is_confirmed(),
+            Evidence::SourceGone(gone) => gone.is_confirmed() || broken(Mutation::ActOnTheEvent),
             Evidence::SourceDeleting(_) | Evidence::Deselected(_) => true,
         };
         let goes = !mark.leave && !mark.overlay && !target.deleting;

@@ -12,8 +12,10 @@
 //! Reading order: [`script`] (what happens), `truth` (what is true, and when a deletion is right), `servers`
 //! (users and servers), `roles` and `process` (what is under test), `world` (the loop, the network and the oracle).
 
+pub mod orders;
 pub mod script;
 
+mod bindings;
 mod oracle;
 mod process;
 mod roles;
@@ -103,7 +105,7 @@ impl fmt::Display for Report {
 
 /// What went wrong, and how to see it again.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("seed {seed}, at line {step}: {message}\n{}", show(.script))]
+#[error("number {seed}, at line {step}: {message}\n{}", show(.script))]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
@@ -131,16 +133,25 @@ const SHRINK_TRIES: usize = 150;
 
 /// Plays the script of a seed.
 pub fn run(seed: u64, options: &Options) -> Result<Report, Failure> {
+    play(seed, &Script::draw(seed, options.steps), options)
+}
+
+fn play(seed: u64, script: &Script, options: &Options) -> Result<Report, Failure> {
     let quiet = Options { log: false, ..*options };
-    let script = Script::draw(seed, options.steps);
-    match world::play(seed, &script, &quiet) {
+    match world::play(seed, script, &quiet) {
         Ok(report) => Ok(report),
         Err(failure) => {
             let failure = shrink(seed, script.clone(), failure, &quiet);
-            let script = Script { lines: failure.script.clone(), ..script };
+            let script = Script { lines: failure.script.clone(), ..script.clone() };
             Err(world::play(seed, &script, options).err().unwrap_or(failure))
         }
     }
+}
+
+/// Plays the schedule of this number among those in which everything disappears in some order.
+pub fn run_order(number: usize, options: &Options) -> Option<Result<Report, Failure>> {
+    let script = orders::all().into_iter().nth(number)?;
+    Some(play(number as u64, &script, options))
 }
 
 /// Leaves out lines, many at a time and then fewer, as long as something still goes wrong.

@@ -8,13 +8,15 @@ use mailboat_object::wire::{Call, Verb};
 
 use crate::Report;
 use crate::process::Process;
-use crate::roles::{MAILBOX_PREFIX, MANAGER, boats, edge, key};
+use crate::roles::{MANAGER, boats, edge, key};
 use crate::script::Workspace;
 use crate::servers::{
-    Done, Servers, cluster_of, is_marked, origin_of, standing, version_of_origin, workspace_of,
+    Done, Servers, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin, workspace_of,
 };
 use crate::truth::{Ending, Read};
 
+/// No source has had so many lives: a look that whoever made it does not remember.
+const NOBODYS: u32 = u32::MAX;
 /// So long a call may be under way.
 const UNDER_WAY_SECONDS: u64 = 60;
 
@@ -116,7 +118,7 @@ impl Oracle {
         let Some((workspace, name)) = origin_of(before) else {
             return Err(format!("{} was deleted with a mark that nobody can read", call.key));
         };
-        let source = key(cluster_of(workspace), boats(), &name);
+        let source = source_key(workspace, &name);
         if self.looked_fine(servers, &source) {
             return Ok(());
         }
@@ -145,7 +147,8 @@ impl Oracle {
         let version = servers.machines.first().map(|center| center.version().0);
         let remembered = version_of_origin(copy);
         servers.truth.restored_from.is_some()
-            && self.starts_since_restore.is_some_and(|starts| starts > 0)
+            && (self.starts_since_restore.is_some_and(|starts| starts > 0)
+                || servers.truth.lost_before.contains(&(workspace, name.to_owned())))
             && servers.truth.ending(workspace, name) == Some(Ending::Lost)
             && version > remembered
     }
@@ -166,7 +169,10 @@ impl Oracle {
         let met = std::mem::take(&mut self.met);
         let count = met.len() as u64;
         self.unaware.extend(met);
-        self.looks.clear();
+        // What it has sent may still arrive.
+        for (life, _) in self.looks.values_mut() {
+            *life = NOBODYS;
+        }
         self.starts_since_restore = self.starts_since_restore.map(|starts| starts + 1);
         count
     }
@@ -174,6 +180,15 @@ impl Oracle {
     /// The last call that changed anything, for people.
     pub(crate) fn last_call(&self) -> &str {
         &self.last_call
+    }
+
+    /// Whether the withdrawal of some copy is held.
+    pub(crate) fn holds_back(servers: &Servers, process: &Process, edges: u8) -> bool {
+        (0..edges).any(|number| {
+            let machine = servers.machines.get(usize::from(number) + 1);
+            let copies = machine.map(|machine| standing(machine, &edge(number))).unwrap_or_default();
+            copies.keys().any(|name| process.holds_back(&key(edge(number), boats(), name)))
+        })
     }
 
     /// All faults are over and there was time enough: is everything where it belongs?
@@ -193,11 +208,14 @@ impl Oracle {
                 }
             }
             for ((workspace, source), state) in &servers.truth.sources {
-                let prefix = if *workspace == Workspace::Mailbox { MAILBOX_PREFIX } else { "" };
-                let name = format!("{prefix}{source}");
+                let name = format!("{}{source}", prefix_of(*workspace));
+                let of = servers.truth.workspace(*workspace);
+                // Behind another identity than before are other objects, until somebody says that they are believed.
+                let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
                 let wanted = state.ended.is_none()
                     && servers.truth.selects(*workspace, source, number)
-                    && !servers.truth.workspace(*workspace).dying;
+                    && !of.dying
+                    && !strange;
                 let slot = key(edge(number), boats(), &name);
                 if wanted && !standing.contains_key(&name) && !in_the_past(servers) {
                     return Err(format!("{slot} is missing: {}", process.explain(&slot)));
@@ -220,21 +238,22 @@ fn copy_is_right(
         return Err(format!("{slot} is ours and bears no mark any more: {}", process.explain(slot)));
     };
     let explained = || {
-        let source = key(cluster_of(workspace), boats(), &name);
+        let source = source_key(workspace, &name);
         format!("{}; its source is believed to be {}", process.explain(slot), process.believes(&source))
     };
-    let source = servers.get(&key(cluster_of(workspace), boats(), &name));
+    let source = servers.get(&source_key(workspace, &name));
     let state = servers.truth.workspace(workspace);
     let selected = servers.truth.selects(workspace, &name, edge);
     if let Some(source) = source.filter(|_| selected) {
-        if in_the_past(servers) && process.says_why(slot) {
+        let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
+        if (in_the_past(servers) || strange) && process.says_why(slot) {
             return Ok(());
         }
         if source.body()["spec"] != copy.body()["spec"] {
             let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
             return Err(format!("{slot} is {is} instead of {wanted}: {}", explained()));
         }
-        let reports = workspace == Workspace::Mailbox && !copy.body()["status"].is_null();
+        let reports = workspace != Workspace::Workload && !copy.body()["status"].is_null();
         if reports && source.body()["status"] != copy.body()["status"] {
             return Err(format!("the status of {slot} did not come back: {}", explained()));
         }
@@ -242,7 +261,7 @@ fn copy_is_right(
     }
     let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
     let doubtful = lost || state.dying || state.identity > 0;
-    let held = explained().starts_with("Held");
+    let held = process.holds_back(slot);
     // Configuration or sources that a restored backup lost go on as they were known.
     if held || in_the_past(servers) || (doubtful && process.says_why(slot)) {
         return Ok(());

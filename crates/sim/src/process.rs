@@ -20,8 +20,11 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
 use crate::roles::{
-    MANAGER, OWNER, boats, edge, edge_syncer, mailbox, marks, placements, translator, workload,
+    MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, placements, publisher, skiffs,
+    translator, view, workload,
 };
+use crate::script::BOUND;
+use crate::servers::kind_name;
 use crate::truth::Read;
 
 /// A look at the configuration that failed is tried again after so many milliseconds.
@@ -48,12 +51,14 @@ pub(crate) struct Process {
     routes: BTreeMap<Name, Digest>,
     configuration: Configuration,
     mutations: Mutations,
+    seed: u64,
 }
 
 /// A follower, what was asked for it last, and which state of the center it has read.
 pub(crate) struct FollowerState {
     pub(crate) follower: Follower,
-    pub(crate) cluster: ClusterId,
+    /// The cluster that it reads; none if it reads a view over many.
+    pub(crate) cluster: Option<ClusterId>,
     pub(crate) kind: KindId,
     asked: Option<Turn>,
     pub(crate) lists: u32,
@@ -72,7 +77,7 @@ struct Configuration {
 }
 
 impl Process {
-    pub(crate) fn start(now: u64, edges: u8, seed: u64, mutations: Mutations) -> Self {
+    pub(crate) fn start(now: u64, edges: u8, url: bool, seed: u64, mutations: Mutations) -> Self {
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
         let mut process = Self {
@@ -82,17 +87,23 @@ impl Process {
             routes: BTreeMap::new(),
             configuration: Configuration::default(),
             mutations,
+            seed,
         };
         let mut news = Vec::new();
-        process.follow(&workload(), &[placements(), boats()], seed, &mut news);
-        process.follow(&mailbox(), &[boats()], seed, &mut news);
+        process.follow(&workload(), &[placements(), boats()], &mut news);
+        process.follow(&mailbox(), &[boats()], &mut news);
+        process.open_view(url, &mut news);
+        for number in 0..BOUND {
+            process.engine.cluster(bound(number), Abilities { apply: true, whole: true });
+        }
         for number in 0..edges {
-            process.follow(&edge(number), &[boats()], seed, &mut news);
+            process.follow(&edge(number), &[boats()], &mut news);
             let id = DestinationId(u32::from(number));
             process.engine.destination(Destination { id, cluster: edge(number) });
         }
-        let syncer = edge_syncer();
-        process.engine.configure(&process.store, &syncer.id().clone(), Some(Arc::new(syncer)));
+        for route in [edge_syncer(), publisher()] {
+            process.engine.configure(&process.store, &route.id().clone(), Some(Arc::new(route)));
+        }
         if mutations.configuration_known_early {
             process.engine.configuration_known(Some(1));
         }
@@ -100,16 +111,43 @@ impl Process {
         process
     }
 
-    fn follow(&mut self, cluster: &ClusterId, kinds: &[KindId], seed: u64, news: &mut Vec<News>) {
+    fn follow(&mut self, cluster: &ClusterId, kinds: &[KindId], news: &mut Vec<News>) {
         let place = PlaceId(cluster.0.clone());
-        let endpoint = EndpointId::new("one");
-        self.store.open(&place, Nature::Whole(cluster.clone()), [endpoint.clone()], news);
+        self.store.open(&place, Nature::Whole(cluster.clone()), [endpoint()], news);
         self.engine.cluster(cluster.clone(), Abilities { apply: true, whole: true });
+        self.follow_at(&place, Some(cluster), kinds, news);
+    }
+
+    /// The export's endpoint slice was read: its view is open where it says, or nowhere.
+    fn open_view(&mut self, url: bool, news: &mut Vec<News>) {
+        self.store.open(&view(), Nature::View, url.then(endpoint), news);
+        for one in self.followers.iter_mut().filter(|one| one.cluster.is_none()) {
+            one.follower.stop();
+        }
+        if url {
+            self.follow_at(&view(), None, &[bindings(), skiffs()], news);
+        }
+    }
+
+    /// The same, later.
+    pub(crate) fn slice(&mut self, now: u64, url: bool) {
+        let mut news = Vec::new();
+        self.open_view(url, &mut news);
+        self.tell(now, news);
+    }
+
+    fn follow_at(
+        &mut self,
+        place: &PlaceId,
+        cluster: Option<&ClusterId>,
+        kinds: &[KindId],
+        news: &mut Vec<News>,
+    ) {
         for kind in kinds {
-            let feed = FeedId { place: place.clone(), endpoint: endpoint.clone(), kind: kind.clone() };
+            let feed = FeedId { place: place.clone(), endpoint: endpoint(), kind: kind.clone() };
             let definition = Definition {
                 api_version: Name::new(&format!("{}/v1", kind.group())),
-                kind_name: Name::new(if *kind == boats() { "Boat" } else { "Placement" }),
+                kind_name: Name::new(kind_name(kind)),
                 manager: Name::new(MANAGER),
                 filter: Filter::All,
                 keep: Keep::Whole,
@@ -117,11 +155,11 @@ impl Process {
             };
             // Small pages, so that lists have several.
             let settings = Settings { page_limit: 3, ..Settings::default() };
-            let seed = seed ^ self.followers.len() as u64;
+            let seed = self.seed ^ self.followers.len() as u64;
             if let Ok(follower) = Follower::new(feed, definition, settings, seed, &mut self.store, news) {
                 self.followers.push(FollowerState {
                     follower,
-                    cluster: cluster.clone(),
+                    cluster: cluster.cloned(),
                     kind: kind.clone(),
                     asked: None,
                     lists: 0,
@@ -180,6 +218,14 @@ impl Process {
         let mut requests = Vec::new();
         let mut wake: Option<u64> = None;
         let mut at = |time: u64| wake = Some(wake.map_or(time, |wake| wake.min(time)));
+        for feed in self.store.take_relists() {
+            let due = |one: &FollowerState| *one.follower.id() == feed && one.follower.is_running();
+            if let Some(index) = self.followers.iter().position(due)
+                && let Some(turn) = self.followers.get(index).map(|one| one.follower.turn())
+            {
+                self.feed(now, index, turn, Input::Tick, None);
+            }
+        }
         for index in 0..self.followers.len() {
             self.tick(now, index);
             let Some(one) = self.followers.get_mut(index) else { continue };
@@ -236,6 +282,11 @@ impl Process {
         }
     }
 
+    /// Whether a slot's withdrawal is held by the breaker.
+    pub(crate) fn holds_back(&self, slot: &Key) -> bool {
+        matches!(self.engine.verdict(slot), Some(mailboat_engine::plan::Verdict::Held(_)))
+    }
+
     /// Whether a slot is neither as wanted nor being worked on, but waits or is refused, and says why.
     pub(crate) fn says_why(&self, slot: &Key) -> bool {
         use mailboat_engine::plan::{Verdict, Wait};
@@ -255,11 +306,11 @@ impl Process {
     /// What a decision made now may be built on.
     fn built_on(&self) -> Read {
         let read = |kind: &KindId| {
-            let there = self.followers.iter().filter(|one| one.cluster == workload() && one.kind == *kind);
+            let there =
+                self.followers.iter().filter(|one| one.cluster == Some(workload()) && one.kind == *kind);
             there.map(|one| one.read).min().unwrap_or(0)
         };
-        let sources = self.store.range(&workload(), &boats(), None);
-        let up_to_date = sources.is_ok_and(|sources| sources.missing().is_ok());
+        let up_to_date = self.store.behind(&workload(), &boats()).is_none();
         Read { configuration: read(&placements()), sources: up_to_date.then(|| read(&boats())) }
     }
 
@@ -280,6 +331,7 @@ impl Process {
                             self.store.remember(&mark.origin.key, mark.origin.version, &mut more);
                         }
                     }
+                    News::CaughtUp { .. } => {}
                     News::Scope { kind, .. } => configured |= *kind == placements(),
                 }
             }
@@ -336,6 +388,10 @@ impl Process {
         self.configuration.known = true;
         self.engine.configuration_known(Some(revision));
     }
+}
+
+fn endpoint() -> EndpointId {
+    EndpointId::new("one")
 }
 
 fn clock(now: u64) -> Now {

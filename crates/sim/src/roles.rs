@@ -1,4 +1,4 @@
-//! Two small roles: routes like the translator's and the edge syncer's.
+//! Three small roles: routes like the translator's, the edge syncer's and the publisher's.
 
 use std::sync::Arc;
 
@@ -21,6 +21,11 @@ pub(crate) const PLACE_LABEL: &str = "place";
 /// What copies from the mailbox are called at the edge, before the source's name.
 pub(crate) const MAILBOX_PREFIX: &str = "mb-";
 
+/// What copies from a bound workspace are called at the edge, before the source's name.
+pub(crate) fn bound_prefix(number: u8) -> String {
+    format!("b{number}-")
+}
+
 /// The workload workspace.
 pub(crate) fn workload() -> ClusterId {
     ClusterId::new("workload")
@@ -31,6 +36,21 @@ pub(crate) fn mailbox() -> ClusterId {
     ClusterId::new("mailbox")
 }
 
+/// A workspace that binds the export, by its number.
+pub(crate) fn bound(number: u8) -> ClusterId {
+    ClusterId::new(&format!("bound{number}"))
+}
+
+/// Where the export lives. It serves what it exports, whoever binds it.
+pub(crate) fn provider() -> ClusterId {
+    ClusterId::new("provider")
+}
+
+/// The view over all workspaces that bind the export.
+pub(crate) fn view() -> PlaceId {
+    PlaceId::new("view")
+}
+
 /// An edge, by its number.
 pub(crate) fn edge(number: u8) -> ClusterId {
     ClusterId::new(&format!("edge{number}"))
@@ -39,6 +59,16 @@ pub(crate) fn edge(number: u8) -> ClusterId {
 /// What is delivered.
 pub(crate) fn boats() -> KindId {
     KindId::new("example.dev", "boats")
+}
+
+/// What is exported and bound, and delivered as boats.
+pub(crate) fn skiffs() -> KindId {
+    KindId::new("example.dev", "skiffs")
+}
+
+/// kcp's bindings.
+pub(crate) fn bindings() -> KindId {
+    KindId::new("apis.kcp.io", "apibindings")
 }
 
 /// What is configured.
@@ -63,7 +93,7 @@ pub(crate) struct SimRoute {
     sources: [Sources; 1],
     label: Option<String>,
     to: Arc<[DestinationId]>,
-    prefix: &'static str,
+    prefix: fn(&ClusterId) -> String,
     policy: Arc<Policy>,
     configuration: Digest,
 }
@@ -94,7 +124,7 @@ pub(crate) fn translator(placement: &Object) -> SimRoute {
         sources: sources(&workload()),
         label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
         to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
-        prefix: "",
+        prefix: |_| String::new(),
         policy: policy(StatusReturn::Off),
         configuration: digest_of_value(&spec),
     }
@@ -109,9 +139,24 @@ pub(crate) fn edge_syncer() -> SimRoute {
         sources: sources(&mailbox()),
         label: None,
         to: Arc::new([DestinationId(0)]),
-        prefix: MAILBOX_PREFIX,
+        prefix: |_| MAILBOX_PREFIX.to_owned(),
         policy: policy(StatusReturn::Subresource),
         configuration: digest_of_value(&json!("syncer")),
+    }
+}
+
+/// The publisher's route: all that the view shows, as another kind, to the first edge, and its status back.
+pub(crate) fn publisher() -> SimRoute {
+    let name = Name::new("publisher");
+    SimRoute {
+        id: RouteId(name.clone()),
+        scope: ScopeId(name),
+        sources: [Sources { place: view(), cluster: None, kind: skiffs() }],
+        label: None,
+        to: Arc::new([DestinationId(0)]),
+        prefix: |cluster| cluster.0.replace("bound", "b") + "-",
+        policy: policy(StatusReturn::Subresource),
+        configuration: digest_of_value(&json!("publisher")),
     }
 }
 
@@ -148,7 +193,7 @@ impl Route for SimRoute {
     }
 
     fn project(&self, source: &Object, to: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
-        let name = format!("{}{}", self.prefix, source.key.name);
+        let name = format!("{}{}", (self.prefix)(&source.key.cluster), source.key.name);
         let spec = source.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
         let body = json!({
             "apiVersion": "example.dev/v1", "kind": "Boat", "metadata": { "name": name }, "spec": spec,

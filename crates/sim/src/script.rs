@@ -4,14 +4,23 @@ use std::fmt;
 
 use mailboat_machinery::{Random as _, Seeded};
 
-/// Where sources stand: the workload workspace, whose objects placements send to edges, or the mailbox, whose
-/// objects go to the first edge.
+/// Where sources stand: the workload workspace, whose objects placements send to edges, the mailbox, whose objects go to
+/// the first edge, or a workspace that is seen through a view and whose objects go there, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Workspace {
     /// Sources and placements of the translator-like routes.
     Workload,
     /// Sources of the edge-syncer-like route.
     Mailbox,
+    /// Sources of the publisher-like route: one of several workspaces that bind an export.
+    Bound(u8),
+}
+
+impl Workspace {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Workload, Self::Mailbox].into_iter().chain((0..BOUND).map(Self::Bound))
+    }
 }
 
 /// The two kinds in the world.
@@ -39,7 +48,7 @@ pub enum Step {
     /// What runs at an edge says how it is.
     EdgeStatus(u8, String, u8),
     /// A user creates or changes a placement: of this label, to these edges (as bits).
-    Place(u8, u8, u8),
+    Place(u8, u8, u64),
     /// A user deletes a placement.
     Displace(u8),
     /// A user deletes a placement and creates it under another name at once.
@@ -62,10 +71,19 @@ pub enum Step {
     Unserve(Workspace, What),
     /// It is served again.
     Serve(Workspace, What),
-    /// The definition of the boats is deleted, and all boats with it; the workspace lives.
+    /// What serves the sources' kind is deleted, be it a definition or a binding, and all sources with it; the
+    /// workspace lives.
     DropKind(Workspace),
-    /// The boats are defined anew.
+    /// The kind is defined or bound anew.
     RedefineKind(Workspace),
+    /// The identity of the export is replaced: whatever was stored under the old one is not shown any more.
+    ReplaceIdentity,
+    /// A binding is told the export's present identity.
+    Rebind(u8),
+    /// The endpoint slice of the export has no URL.
+    LoseUrl,
+    /// It has one again.
+    FindUrl,
     /// A workspace is deleted: first its objects, by ordinary delete events, later itself.
     DropWorkspace(Workspace),
     /// A backup of the center is taken.
@@ -91,6 +109,8 @@ impl Step {
                 | Self::Rename(..)
                 | Self::DropKind(_)
                 | Self::RedefineKind(_)
+                | Self::ReplaceIdentity
+                | Self::Rebind(_)
                 | Self::DropWorkspace(_)
         )
     }
@@ -114,6 +134,8 @@ pub struct Script {
     pub lines: Vec<Line>,
 }
 
+/// So many workspaces bind the export.
+pub(crate) const BOUND: u8 = 3;
 /// Sources have so many names.
 const NAMES: u64 = 8;
 /// Sources have one of so many labels, and placements select one.
@@ -125,7 +147,8 @@ impl Script {
     /// The script of a seed.
     pub fn draw(seed: u64, steps: usize) -> Self {
         let mut dice = Dice(Seeded(seed ^ 0x005c_4197));
-        let edges = dice.below(4) + 1;
+        // Mostly few clusters, which meet more often; sometimes many.
+        let edges = if dice.below(32) == 0 { dice.below(43) + 5 } else { dice.below(4) + 1 };
         let mut lines = Vec::new();
         // Something to lose first: a placement or two, and a few sources.
         for at in 0..6 {
@@ -156,7 +179,11 @@ impl Dice {
     }
 
     fn workspace(&mut self) -> Workspace {
-        if self.below(3) == 0 { Workspace::Mailbox } else { Workspace::Workload }
+        match self.below(7) {
+            0 => Workspace::Mailbox,
+            1..3 => Workspace::Bound(self.below(BOUND.into())),
+            _ => Workspace::Workload,
+        }
     }
 
     fn what(&mut self) -> What {
@@ -164,13 +191,17 @@ impl Dice {
     }
 
     fn target(&mut self) -> String {
-        let prefix = if self.below(4) == 0 { "mb-" } else { "" };
+        let prefix = match self.below(8) {
+            0 => "mb-",
+            1 => "b0-",
+            _ => "",
+        };
         format!("{prefix}n{}", self.number(NAMES))
     }
 
     fn placement(&mut self, edges: u8) -> Step {
         let (name, label) = (self.below(PLACEMENTS), self.below(LABELS));
-        Step::Place(name, label, self.below(1 << edges))
+        Step::Place(name, label, self.number(1 << edges))
     }
 
     fn source_edit(&mut self) -> Step {
@@ -210,6 +241,16 @@ impl Dice {
                 Step::DropKind(workspace)
             }
             91 if self.below(3) == 0 => Step::DropWorkspace(self.workspace()),
+            92 if self.below(3) == 0 => {
+                for workspace in 0..BOUND {
+                    lines.push((now + self.number(20_000), Step::Rebind(workspace)));
+                }
+                Step::ReplaceIdentity
+            }
+            93 if self.below(2) == 0 => {
+                lines.push((now + self.number(60_000), Step::FindUrl));
+                Step::LoseUrl
+            }
             91..94 => {
                 lines.push((now + self.number(60_000), Step::Restore));
                 Step::Backup

@@ -13,8 +13,11 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use serde_json::{Value, json};
 
-use crate::roles::{OWNER, PLACE_LABEL, boats, edge, key, mailbox, placements, workload};
-use crate::script::{What, Workspace};
+use crate::roles::{
+    MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, edge, key, mailbox, placements,
+    provider, skiffs, workload,
+};
+use crate::script::{BOUND, What, Workspace};
 use crate::truth::{Ending, Truth};
 
 /// All servers. The first is the center, then come the edges.
@@ -37,24 +40,31 @@ pub(crate) struct Done {
 
 impl Servers {
     pub(crate) fn new(edges: u8, seed: u64) -> Self {
-        let boat = || Arc::new(Kind::permissive(boats(), "v1", "Boat", false).with_status());
-        let placement = || Arc::new(Kind::permissive(placements(), "v1", "Placement", false));
+        let boat = || definition_of(&boats());
+        let placement = || definition_of(&placements());
         let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
         center.serve(&workload(), [boat(), placement()]);
         center.serve(&mailbox(), [boat()]);
+        for cluster in (0..BOUND).map(bound).chain([provider()]) {
+            center.serve(&cluster, [definition_of(&skiffs()), definition_of(&bindings())]);
+        }
         let mut machines = vec![center];
         for number in 0..edges {
             let mut machine = Machine::new(Settings::default());
             machine.serve(&edge(number), [boat()]);
             machines.push(machine);
         }
-        Self {
+        let mut servers = Self {
             machines,
             truth: Truth::default(),
             backup: None,
             chance: Seeded(seed ^ 0x5e12_7e12),
             seconds: 1_700_000_000,
+        };
+        for number in 0..BOUND {
+            servers.bind(number);
         }
+        servers
     }
 
     /// Which server has a cluster.
@@ -78,10 +88,10 @@ impl Servers {
         let name = format!("n{name}");
         let label = format!("l{label}");
         let body = json!({
-            "apiVersion": "example.dev/v1", "kind": "Boat",
+            "apiVersion": "example.dev/v1", "kind": kind_name(&kind_in(workspace)),
             "metadata": { "name": name, "labels": { PLACE_LABEL: label } }, "spec": { "v": value },
         });
-        let key = key(cluster_of(workspace), boats(), &name);
+        let key = source_key(workspace, &name);
         // An update by its user changes the content alone: the label has a step of its own.
         if self.by_user(&key, &body, &json!({ "spec": { "v": value } })) {
             let label = self.label_of(&key).unwrap_or(label);
@@ -92,7 +102,7 @@ impl Servers {
     /// A user gives a source another label.
     pub(crate) fn relabel(&mut self, workspace: Workspace, name: u8, label: u8) {
         let (name, label) = (format!("n{name}"), format!("l{label}"));
-        let key = key(cluster_of(workspace), boats(), &name);
+        let key = source_key(workspace, &name);
         let patch = json!({ "metadata": { "labels": { PLACE_LABEL: label } } });
         if self.get(&key).is_some() && self.merge(&key, &patch, Part::Whole).is_ok() {
             self.truth.source_put(workspace, &name, &label);
@@ -102,7 +112,7 @@ impl Servers {
     /// A user deletes a source.
     pub(crate) fn delete(&mut self, workspace: Workspace, name: u8) {
         let name = format!("n{name}");
-        if self.remove(&key(cluster_of(workspace), boats(), &name)) {
+        if self.remove(&source_key(workspace, &name)) {
             self.truth.source_gone(workspace, &name, Ending::ByUser);
         }
     }
@@ -173,10 +183,10 @@ impl Servers {
         let cluster = cluster_of(workspace);
         let kind = match (what, workspace) {
             (What::Placements, Workspace::Workload) => placements(),
-            _ => boats(),
+            _ => kind_in(workspace),
         };
         let state = self.truth.workspace(workspace);
-        if state.gone || (kind == boats() && state.kind_dropped) {
+        if state.gone || (kind != placements() && state.kind_dropped) {
             return;
         }
         let Some(center) = self.machines.first_mut() else { return };
@@ -194,9 +204,10 @@ impl Servers {
         }
         self.serve(workspace, What::Boats, true);
         self.truth.workspace_mut(workspace).kind_dropped = true;
-        self.empty(workspace, &boats());
+        self.begin_to_unbind(workspace);
+        self.empty(workspace, &kind_in(workspace));
         if let Some(center) = self.machines.first_mut() {
-            center.stop_serving(&cluster_of(workspace), &boats());
+            center.stop_serving(&cluster_of(workspace), &kind_in(workspace));
         }
     }
 
@@ -207,13 +218,17 @@ impl Servers {
             state.kind_dropped = false;
             state.identity += 1;
             self.serve(workspace, What::Boats, true);
+            self.unbind(workspace);
+            if let Workspace::Bound(number) = workspace {
+                self.bind(number);
+            }
         }
     }
 
     /// A workspace is marked for deletion, and its objects go, by ordinary delete events.
     pub(crate) fn begin_drop_workspace(&mut self, workspace: Workspace) {
         self.truth.workspace_mut(workspace).dying = true;
-        self.empty(workspace, &boats());
+        self.empty(workspace, &kind_in(workspace));
         if workspace == Workspace::Workload {
             self.empty(workspace, &placements());
         }
@@ -225,18 +240,21 @@ impl Servers {
             return;
         }
         self.truth.workspace_mut(workspace).gone = true;
+        self.begin_to_unbind(workspace);
+        self.unbind(workspace);
         if let Some(center) = self.machines.first_mut() {
-            center.stop_serving(&cluster_of(workspace), &boats());
-            center.stop_serving(&cluster_of(workspace), &placements());
+            for kind in [kind_in(workspace), placements(), bindings()] {
+                center.stop_serving(&cluster_of(workspace), &kind);
+            }
         }
     }
 
-    fn empty(&mut self, workspace: Workspace, kind: &KindId) {
+    pub(crate) fn empty(&mut self, workspace: Workspace, kind: &KindId) {
         let cluster = cluster_of(workspace);
-        let names = if *kind == boats() {
-            self.truth.present_sources(workspace)
-        } else {
+        let names = if *kind == placements() {
             self.truth.placements.keys().cloned().collect()
+        } else {
+            self.truth.present_sources(workspace)
         };
         if let Some(center) = self.machines.first_mut() {
             // Deletion of a definition or a workspace does not ask whether its kinds are served just now.
@@ -245,7 +263,7 @@ impl Servers {
         for name in names {
             self.remove(&key(cluster.clone(), kind.clone(), &name));
             // Placements that go with their workspace stay true: no user took them back.
-            if *kind == boats() {
+            if *kind != placements() {
                 self.truth.source_gone(workspace, &name, Ending::Lost);
             }
         }
@@ -272,7 +290,7 @@ impl Servers {
             return Err(Fault::new(FaultKind::Forbidden, "access denied"));
         }
         let served = self.machines.first().and_then(|center| center.kind(&source.cluster, &source.kind));
-        let as_before = source.kind != boats() || (!state.kind_dropped && state.identity == 0);
+        let as_before = source.kind == placements() || (!state.kind_dropped && state.identity == 0);
         Ok(Look {
             object_missing: served.is_some() && self.get(source).is_none(),
             workspace_lives: !state.dying,
@@ -301,7 +319,7 @@ impl Servers {
     }
 
     /// Creates an object, or changes it if it is there. False if the server refuses.
-    fn by_user(&mut self, key: &Key, body: &Value, patch: &Value) -> bool {
+    pub(crate) fn by_user(&mut self, key: &Key, body: &Value, patch: &Value) -> bool {
         if self.get(key).is_some() {
             return self.merge(key, patch, Part::Whole).is_ok();
         }
@@ -312,14 +330,14 @@ impl Servers {
         created.is_some_and(|created| created.is_ok())
     }
 
-    fn merge(&mut self, key: &Key, patch: &Value, part: Part) -> Result<(), Status> {
+    pub(crate) fn merge(&mut self, key: &Key, patch: &Value, part: Part) -> Result<(), Status> {
         let patched = self.act(Self::of(&key.cluster), |machine, moment| {
             machine.patch(key, Patch::Merge(patch), &by("alice", part, false), moment).map(|_| ())
         });
         patched.unwrap_or_else(|| Err(Status::unserved()))
     }
 
-    fn remove(&mut self, key: &Key) -> bool {
+    pub(crate) fn remove(&mut self, key: &Key) -> bool {
         let removed = self.act(Self::of(&key.cluster), |machine, moment| {
             machine.delete(key, &DeleteOptions::default(), moment).is_ok()
         });
@@ -352,11 +370,38 @@ pub(crate) fn cluster_of(workspace: Workspace) -> ClusterId {
     match workspace {
         Workspace::Workload => workload(),
         Workspace::Mailbox => mailbox(),
+        Workspace::Bound(number) => bound(number),
     }
 }
 
 pub(crate) fn workspace_of(cluster: &ClusterId) -> Workspace {
-    if *cluster == mailbox() { Workspace::Mailbox } else { Workspace::Workload }
+    match cluster.0.strip_prefix("bound").and_then(|number| number.parse().ok()) {
+        Some(number) => Workspace::Bound(number),
+        None if *cluster == mailbox() => Workspace::Mailbox,
+        None => Workspace::Workload,
+    }
+}
+
+/// The kind of the sources of a workspace.
+pub(crate) fn kind_in(workspace: Workspace) -> KindId {
+    match workspace {
+        Workspace::Workload | Workspace::Mailbox => boats(),
+        Workspace::Bound(_) => skiffs(),
+    }
+}
+
+/// The key of a source.
+pub(crate) fn source_key(workspace: Workspace, name: &str) -> Key {
+    key(cluster_of(workspace), kind_in(workspace), name)
+}
+
+/// What the copies of a workspace's sources are called, before the source's name.
+pub(crate) fn prefix_of(workspace: Workspace) -> String {
+    match workspace {
+        Workspace::Workload => String::new(),
+        Workspace::Mailbox => MAILBOX_PREFIX.to_owned(),
+        Workspace::Bound(number) => bound_prefix(number),
+    }
 }
 
 /// A server's refusal as whoever reads answers would classify it.
@@ -375,11 +420,18 @@ pub(crate) fn fault_of(status: &Status) -> Fault {
 }
 
 pub(crate) fn definition_of(kind: &KindId) -> Arc<Kind> {
-    Arc::new(if *kind == boats() {
-        Kind::permissive(boats(), "v1", "Boat", false).with_status()
-    } else {
-        Kind::permissive(placements(), "v1", "Placement", false)
-    })
+    let plain = Kind::permissive(kind.clone(), "v1", kind_name(kind), false);
+    Arc::new(if *kind == placements() { plain } else { plain.with_status() })
+}
+
+/// What objects of a kind bear as their `kind`.
+pub(crate) fn kind_name(kind: &KindId) -> &'static str {
+    match kind.resource() {
+        "boats" => "Boat",
+        "skiffs" => "Skiff",
+        "apibindings" => "APIBinding",
+        _ => "Placement",
+    }
 }
 
 fn by(manager: &str, part: Part, dry_run: bool) -> WriteOptions {

@@ -7,7 +7,7 @@
 //! it. A withdrawal because the source is gone is right if the last fresh look at it met a state in which a user
 //! had deleted it, and nothing else had taken it away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_object::key::{Key, Uid, Version};
@@ -59,12 +59,16 @@ struct State {
 pub(crate) struct Truth {
     pub(crate) placements: BTreeMap<String, Placement>,
     pub(crate) sources: BTreeMap<(Workspace, String), Source>,
-    workload: WorkspaceState,
-    mailbox: WorkspaceState,
+    workspaces: BTreeMap<Workspace, WorkspaceState>,
+    /// Which identity the export has.
+    pub(crate) identity: u32,
     /// Every state so far.
     history: Vec<Arc<State>>,
     /// What users made at edges, by key: its uid and content.
     pub(crate) foreign: BTreeMap<Key, (Uid, u64)>,
+    /// What had been lost before the center was restored from a backup: nobody who forgot it then can tell why it is
+    /// missing afterwards.
+    pub(crate) lost_before: BTreeSet<(Workspace, String)>,
     /// The center's version before it was last restored from a backup.
     pub(crate) restored_from: Option<Version>,
 }
@@ -76,17 +80,11 @@ impl Truth {
     }
 
     pub(crate) fn workspace(&self, workspace: Workspace) -> WorkspaceState {
-        match workspace {
-            Workspace::Workload => self.workload,
-            Workspace::Mailbox => self.mailbox,
-        }
+        self.workspaces.get(&workspace).copied().unwrap_or_default()
     }
 
     pub(crate) fn workspace_mut(&mut self, workspace: Workspace) -> &mut WorkspaceState {
-        match workspace {
-            Workspace::Workload => &mut self.workload,
-            Workspace::Mailbox => &mut self.mailbox,
-        }
+        self.workspaces.entry(workspace).or_default()
     }
 
     pub(crate) fn source_put(&mut self, workspace: Workspace, name: &str, label: &str) {
@@ -116,6 +114,9 @@ impl Truth {
 
     /// The center is as a backup says. What was made since then is lost; what was deleted is back.
     pub(crate) fn restored(&mut self, backup: Self, version: Version) {
+        let lost = |source: &Source| source.ended == Some(Ending::Lost);
+        let before = self.sources.iter().filter(|(_, source)| lost(source)).map(|(name, _)| name.clone());
+        self.lost_before.extend(before);
         let mut sources = backup.sources;
         for (name, source) in std::mem::take(&mut self.sources) {
             // What the backup knows to be deleted by its user is so again, even if it was made anew since.
@@ -124,8 +125,8 @@ impl Truth {
         }
         self.sources = sources;
         self.placements = backup.placements;
-        self.workload = backup.workload;
-        self.mailbox = backup.mailbox;
+        self.workspaces = backup.workspaces;
+        self.identity = backup.identity;
         self.restored_from = self.restored_from.max(Some(version));
         self.note();
     }
@@ -153,7 +154,7 @@ impl Truth {
 
     /// Whether whoever has read so much may rightly think that nothing selects a source to an edge.
     pub(crate) fn deselected(&self, read: Read, workspace: Workspace, name: &str, edge: u8) -> bool {
-        if workspace == Workspace::Mailbox || read.configuration == 0 {
+        if workspace != Workspace::Workload || read.configuration == 0 {
             return false;
         }
         let since = |number: usize| {
@@ -204,7 +205,7 @@ impl State {
     /// changes no configuration.
     fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
         match workspace {
-            Workspace::Mailbox => edge == 0,
+            Workspace::Mailbox | Workspace::Bound(_) => edge == 0,
             Workspace::Workload => {
                 let source = self.sources.get(&(workspace, name.to_owned()));
                 let Some(source) = source else { return false };

@@ -22,14 +22,18 @@ use crate::{Failure, Options, Report};
 
 /// Nothing that can happen in one run takes so many events: beyond, something goes round and round.
 const EVENTS_AT_MOST: u64 = 60_000;
+/// The same for each edge more.
+const EVENTS_OF_AN_EDGE: u64 = 15_000;
 /// After this long without an answer a call is given up, in milliseconds.
 const CALL_TIMEOUT: u64 = 20_000;
 /// A workspace that is being deleted is gone after so many milliseconds.
 const WORKSPACE_ENDS_AFTER: u64 = 5_000;
 /// How often an idle watch is sent a bookmark, in milliseconds.
 const BOOKMARK_EVERY: u64 = 60_000;
-/// Longer than any watch, back-off or dead link lasts: by then everything is as it will be.
-const LONG: u64 = 30 * 60_000;
+/// Longer than any watch, dead link and back-off last, one after the other: by then everything is as it will be.
+const SETTLING: u64 = 20 * 60_000;
+/// Longer than any watch or back-off lasts: whatever would still be written is written by then.
+const QUIET: u64 = 8 * 60_000;
 
 enum Event {
     Step(usize),
@@ -41,10 +45,12 @@ enum Event {
     Wake(u64),
     Start,
     WorkspaceGone(Workspace),
+    Unbound(Workspace),
+    Slice(u64, bool),
 }
 
 enum Answer {
-    Page(usize, Turn, Vec<u8>, usize),
+    Page(usize, Turn, Vec<u8>, Option<usize>),
     Opened(usize, Turn),
     Failed(usize, Turn, Fault),
     Ended(usize, Turn),
@@ -82,6 +88,8 @@ pub(crate) struct World<'o> {
     stale: BTreeMap<usize, u8>,
     /// How far the process's clock is ahead.
     ahead: u64,
+    /// Whether the export's endpoint slice has a URL.
+    url: bool,
     /// The number of the state that the center was last restored to.
     restored_at: Option<usize>,
     dice: Seeded,
@@ -108,15 +116,18 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
     }
     world.calm();
     let calm = |world: &mut World<'_>, played: &mut usize| -> Result<(), String> {
-        world.run_until(world.now + LONG, script, played)?;
+        world.run_until(world.now + SETTLING, script, played)?;
         world.converged()?;
         let writes = world.report.writes;
-        world.run_until(world.now + LONG, script, played)?;
+        world.run_until(world.now + QUIET, script, played)?;
         world.no_more_writes(writes, "a long quiet time")?;
+        // A new process believes a restored server, or an identity, where the old one remembered better, and may have
+        // to act. Nor does it know that what nobody claims was one placement's, and held as such: placements here bear
+        // no finalizer that would keep them until somebody confirms their end.
+        let forgets = world.restored_at.is_some() || world.servers.truth.identity > 0 || world.holds_back();
         world.crash(0);
-        world.run_until(world.now + LONG, script, played)?;
-        // A new process believes a restored server where the old one remembered better, and may have to act.
-        if world.restored_at.is_none() {
+        world.run_until(world.now + QUIET, script, played)?;
+        if !forgets {
             world.no_more_writes(writes, "a restart")?;
         }
         world.converged()
@@ -145,6 +156,7 @@ impl<'o> World<'o> {
             noise: 0,
             stale: BTreeMap::new(),
             ahead: 0,
+            url: true,
             restored_at: None,
             dice: Seeded(seed ^ 0x00d1_ce00),
             values: 0,
@@ -182,7 +194,7 @@ impl<'o> World<'o> {
             self.now = at;
             self.servers.seconds = 1_700_000_000 + at / 1_000;
             self.report.events += 1;
-            if self.report.events > EVENTS_AT_MOST {
+            if self.report.events > EVENTS_AT_MOST + EVENTS_OF_AN_EDGE * u64::from(self.edges) {
                 return Err("the world does not come to rest".to_owned());
             }
             if let Event::Step(index) = event {
@@ -238,7 +250,21 @@ impl<'o> World<'o> {
             Event::Pump(stream) => self.pump(stream),
             Event::Bookmark(stream) => self.bookmark(stream),
             Event::EndStream(stream) => self.end_stream(stream),
-            Event::WorkspaceGone(workspace) => self.servers.end_drop_workspace(workspace),
+            Event::WorkspaceGone(workspace) => {
+                self.servers.end_drop_workspace(workspace);
+                self.pump_all(0);
+            }
+            Event::Unbound(workspace) => {
+                self.servers.unbind(workspace);
+                self.pump_all(0);
+            }
+            Event::Slice(generation, url) => {
+                let clock = self.now + self.ahead;
+                if let Some(process) = self.process.as_mut().filter(|_| generation == self.generation) {
+                    process.slice(clock, url);
+                    self.drive();
+                }
+            }
         }
         Ok(())
     }
@@ -247,7 +273,7 @@ impl<'o> World<'o> {
         self.report.starts += 1;
         let seed = self.seed ^ self.generation;
         let clock = self.now + self.ahead;
-        self.process = Some(Process::start(clock, self.edges, seed, self.options.mutations));
+        self.process = Some(Process::start(clock, self.edges, self.url, seed, self.options.mutations));
         self.drive();
     }
 
@@ -318,7 +344,7 @@ impl<'o> World<'o> {
         match request {
             Request::Fetch(index, ..) => {
                 let one = self.process.as_ref().and_then(|process| process.followers.get(*index));
-                one.map_or(0, |one| Servers::of(&one.cluster))
+                one.and_then(|one| one.cluster.as_ref()).map_or(0, Servers::of)
             }
             Request::Call(_, call, _) => Servers::of(&call.key.cluster),
             Request::Look(_, source) => Servers::of(&source.cluster),
@@ -383,23 +409,20 @@ impl<'o> World<'o> {
         let found = self.process.as_mut().and_then(|process| process.followers.get_mut(index));
         let Some(one) = found else { return Answer::Ended(index, turn) };
         let (cluster, kind) = (one.cluster.clone(), one.kind.clone());
-        let server = Servers::of(&cluster);
+        let server = cluster.as_ref().map_or(0, Servers::of);
         let first = one.lists == 0;
-        if server == 0 && self.servers.truth.workspace(workspace_of(&cluster)).gone {
+        let gone = |cluster| server == 0 && self.servers.truth.workspace(workspace_of(cluster)).gone;
+        if cluster.as_ref().is_some_and(gone) {
             return Answer::Failed(index, turn, Fault::new(FaultKind::Forbidden, "access denied"));
         }
         let Some(machine) = self.servers.machines.get(server) else { return Answer::Ended(index, turn) };
+        let probes = matches!(fetch, Fetch::Probe { .. });
         let (limit, continue_token) = match fetch {
             Fetch::List { limit, continue_token, .. } => (limit as usize, continue_token),
             Fetch::Probe { .. } => (1, None),
             Fetch::Watch { from, timeout_seconds, .. } => {
                 let start = WatchStart::After(from);
-                let request = WatchRequest {
-                    cluster: Some(cluster),
-                    kind: kind.clone(),
-                    start,
-                    ..WatchRequest::default()
-                };
+                let request = WatchRequest { cluster, kind: kind.clone(), start, ..WatchRequest::default() };
                 return match machine.watch(request) {
                     Ok(watch) => {
                         self.open(index, turn, server, kind, watch, timeout_seconds);
@@ -412,17 +435,18 @@ impl<'o> World<'o> {
         };
         one.lists += 1;
         let mut version = ListVersion::Latest;
-        let mut shows = self.servers.truth.number();
+        // A probe shows how far the server is, and nothing of its objects.
+        let mut shows = (!probes).then(|| self.servers.truth.number());
         // Nobody can tell a stale first list of the configuration from a true one, and real servers give none
         // to whoever does not ask for it.
         let may_be_stale = continue_token.is_none() && !(first && kind == placements());
         if may_be_stale && let Some(left) = self.stale.get_mut(&server).filter(|left| **left > 0) {
             *left -= 1;
             version = ListVersion::Exact(Version(machine.version().0.saturating_sub(3).max(1)));
-            shows = 1;
+            shows = shows.map(|_| 1);
         }
         let request = ListRequest {
-            cluster: Some(cluster),
+            cluster,
             kind,
             limit: Some(limit),
             continue_token,
@@ -556,7 +580,7 @@ impl<'o> World<'o> {
     fn back(&mut self, answer: Answer) {
         self.log(|| match &answer {
             Answer::Page(follower, _, body, shows) => {
-                format!("follower {follower} gets a page of {} bytes that shows state {shows}", body.len())
+                format!("follower {follower} gets a page of {} bytes that shows state {shows:?}", body.len())
             }
             Answer::Opened(follower, _) => format!("follower {follower} watches"),
             Answer::Failed(follower, _, fault) => format!("follower {follower}: {}", fault.text),
@@ -570,7 +594,7 @@ impl<'o> World<'o> {
         let Some(process) = &mut self.process else { return };
         match answer {
             Answer::Page(index, turn, body, shows) => {
-                process.feed(clock, index, turn, Input::Page(&body), Some(shows));
+                process.feed(clock, index, turn, Input::Page(&body), shows);
             }
             Answer::Opened(index, turn) => {
                 process.feed(clock, index, turn, Input::Opened { new_connection: false }, None);
@@ -605,6 +629,8 @@ impl<'o> World<'o> {
             | Step::DropKind(workspace)
             | Step::DropWorkspace(workspace)
                 if dying(*workspace) => {}
+            // A view does not say of one workspace that a kind is not served there.
+            Step::Serve(Workspace::Bound(_), _) | Step::Unserve(Workspace::Bound(_), _) => {}
             Step::Place(..) | Step::Displace(_) | Step::Rename(..) if dying(Workspace::Workload) => {}
             _ if step.edits_center() && !self.restoring_was_noticed() => {}
             Step::Put(workspace, name, label) => self.servers.put(*workspace, *name, *label, value),
@@ -646,7 +672,16 @@ impl<'o> World<'o> {
             }
             Step::DropKind(workspace) => {
                 self.servers.drop_kind(*workspace);
+                let after = self.draw(2_000);
+                self.schedule(after, Event::Unbound(*workspace));
             }
+            Step::ReplaceIdentity => {
+                self.servers.replace_identity();
+                self.cut(0);
+            }
+            Step::Rebind(number) => self.servers.rebind(*number),
+            Step::LoseUrl => self.slice(false),
+            Step::FindUrl => self.slice(true),
             Step::RedefineKind(workspace) => self.servers.redefine_kind(*workspace),
             Step::DropWorkspace(workspace) => {
                 self.servers.begin_drop_workspace(*workspace);
@@ -657,7 +692,7 @@ impl<'o> World<'o> {
                 if self.servers.restore() {
                     self.oracle.restored();
                     self.restored_at = Some(self.servers.truth.number());
-                    for workspace in [Workspace::Workload, Workspace::Mailbox] {
+                    for workspace in Workspace::all() {
                         self.schedule(WORKSPACE_ENDS_AFTER, Event::WorkspaceGone(workspace));
                     }
                     self.cut(0);
@@ -674,12 +709,22 @@ impl<'o> World<'o> {
         }
     }
 
+    /// The endpoint slice says where the view is, and the process hears of it a moment later.
+    fn slice(&mut self, url: bool) {
+        if std::mem::replace(&mut self.url, url) != url {
+            let latency = self.latency();
+            self.schedule(latency, Event::Slice(self.generation, url));
+        }
+    }
+
     /// Versions are all that tells a restored server: if it comes as far again before anybody looks, nobody can
     /// notice. So nobody edits the center until whoever follows it has seen it as it was restored.
     fn restoring_was_noticed(&self) -> bool {
         let Some(restored) = self.restored_at else { return true };
         let Some(process) = &self.process else { return false };
-        process.followers.iter().all(|one| Servers::of(&one.cluster) != 0 || one.read >= restored)
+        process.followers.iter().filter(|one| one.follower.is_running()).all(|one| {
+            one.cluster.as_ref().is_some_and(|cluster| Servers::of(cluster) != 0) || one.read >= restored
+        })
     }
 
     /// All faults end. What is lost stays lost, and dead streams are found out by their time.
@@ -687,7 +732,11 @@ impl<'o> World<'o> {
         self.noise = 0;
         self.stale.clear();
         self.partitioned.clear();
-        for workspace in [Workspace::Workload, Workspace::Mailbox] {
+        self.slice(true);
+        for workspace in Workspace::all() {
+            if let Workspace::Bound(number) = workspace {
+                self.servers.rebind(number);
+            }
             self.servers.redefine_kind(workspace);
             self.servers.serve(workspace, What::Boats, true);
             if workspace == Workspace::Workload {
@@ -697,6 +746,11 @@ impl<'o> World<'o> {
         for server in 0..self.servers.machines.len() {
             self.pump_all(server);
         }
+    }
+
+    /// Whether the breaker holds something.
+    fn holds_back(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| Oracle::holds_back(&self.servers, process, self.edges))
     }
 
     fn converged(&self) -> Result<(), String> {

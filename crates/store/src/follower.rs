@@ -26,6 +26,7 @@ use mailboat_object::wire::{Fault, FaultKind};
 use self::backoff::Backoff;
 pub use self::fetch::{Definition, Fetch, Input, ProbeWhen, Selection, Settings, Turn};
 use crate::interest::FeedId;
+use crate::mutation::{Mutation, broken};
 use crate::seen::{Doubt, News};
 use crate::store::{By, Store, Unopened};
 use crate::time::{Moment, Now, Random};
@@ -121,6 +122,11 @@ impl Follower {
     /// dropped and [`Follower::next`] asked again.
     pub fn turn(&self) -> Turn {
         self.turn
+    }
+
+    /// Whether it was not stopped.
+    pub fn is_running(&self) -> bool {
+        !matches!(self.state, State::Stopped)
     }
 
     /// What to fetch now. The same answer until the turn changes.
@@ -279,7 +285,7 @@ impl Follower {
                 Err(Malformed { key: None, .. }) => store.unnamed(&self.id),
             }
         }
-        if let Some(token) = page.continue_token {
+        if let Some(token) = page.continue_token.filter(|_| !broken(Mutation::HalfAList)) {
             let continue_token = Some(token.into_owned());
             self.enter(State::List(Listing { continue_token, version: Some(version) }));
             return;
@@ -295,6 +301,7 @@ impl Follower {
         let page = Page::parse(body, page_limits(self.definition.limits)).ok();
         match page.and_then(|page| page.version) {
             Some(version) if version >= self.version => {
+                store.reached(&self.id, version);
                 let watching = self.watching();
                 self.enter(watching);
             }

@@ -14,6 +14,10 @@
 
 pub mod follower;
 pub mod interest;
+#[cfg(feature = "mutations")]
+pub mod mutation;
+#[cfg(not(feature = "mutations"))]
+mod mutation;
 pub mod seen;
 pub mod store;
 pub mod time;

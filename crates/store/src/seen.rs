@@ -84,7 +84,7 @@ pub enum Doubt {
     NoEndpoint,
     /// The view does not show this cluster to be bound (or the claim to be applied).
     NotEngaged,
-    /// Bound, but the view has not been read up to that moment yet.
+    /// Bound, but the view has not been read up to that moment yet; or the link is back and has not been.
     CatchingUp,
     /// The bindings of the view are not known, or not as far as the view was read; or they contradict each other.
     BindingsBehind,
@@ -115,7 +115,7 @@ pub enum Doubt {
 
 impl Doubt {
     /// Whether what was shown before may have changed since, unseen: nobody reads along.
-    pub fn is_behind(self) -> bool {
+    pub(crate) fn is_behind(self) -> bool {
         matches!(
             self,
             Self::NotListed
@@ -167,7 +167,9 @@ impl fmt::Display for Doubt {
             Self::Refused => "its server refuses to list this kind",
             Self::NoEndpoint => "the view it would be seen through has no endpoint",
             Self::NotEngaged => "its workspace is not seen to be bound to the view it would be seen through",
-            Self::CatchingUp => "its workspace was bound a moment ago and the view is still catching up",
+            Self::CatchingUp => {
+                "its link or binding came back a moment ago and what happened meanwhile is still being read"
+            }
             Self::BindingsBehind => "the bindings that say what its view shows are not known up to now",
             Self::Claimed => "it would be seen through a permission claim, which proves no absence",
             Self::Filtered => "it is outside of what is followed, where it may or may not be",
@@ -250,6 +252,14 @@ pub enum News {
         /// Whether an object that was not shown is now known to be absent. In a view that takes both the line
         /// for the place and the line for the cluster.
         known: Result<(), Doubt>,
+    },
+    /// The link to an endpoint was lost and came back, and all that happened meanwhile is read now: what is shown of
+    /// this kind is no longer behind.
+    CaughtUp {
+        /// Where.
+        place: PlaceId,
+        /// Which kind.
+        kind: KindId,
     },
 }
 

@@ -42,6 +42,8 @@ pub struct Store {
     tracks: BTreeMap<KindId, BTreeMap<PlaceId, Track>>,
     shelves: BTreeMap<KindId, BTreeMap<ClusterId, Shelf>>,
     deletions: Deletions,
+    /// What other memories said of objects that nobody follows yet.
+    remembered: BTreeMap<KindId, BTreeMap<Key, Version>>,
     /// Some feed was asked to list anew, and its follower may not know it yet.
     restless: bool,
     /// Numbers the lists of all feeds, so that no entry is taken for listed by a list of another feed.
@@ -113,6 +115,19 @@ impl Store {
         let missing = if shown { standing } else { Err(Doubt::Filtered) };
         let entries = self.shelf(cluster, kind).map(|shelf| &shelf.entries);
         Ok(Range::new(entries, namespace, missing.map(|()| track.version_of(home))))
+    }
+
+    /// Why objects of a kind may have changed since they were last shown, if they may: their link is lost, or is back
+    /// and what happened meanwhile was not read yet. When that ends, news say so.
+    pub fn behind(&self, cluster: &ClusterId, kind: &KindId) -> Option<Doubt> {
+        let Some((place, track)) = self.covering(cluster, kind) else { return Some(Doubt::NotFollowed) };
+        let home = self.home(place, cluster);
+        let of_home = |endpoint: &EndpointId| home.is_none_or(|home| home == endpoint);
+        let mut feeds = track.feeds.iter().filter(|(endpoint, _)| of_home(endpoint)).map(|(_, feed)| feed);
+        match track.standing(Past::Confirmed) {
+            Err(doubt) if doubt.is_behind() => Some(doubt),
+            _ => feeds.any(Feed::is_catching_up).then_some(Doubt::CatchingUp),
+        }
     }
 
     /// All objects of a kind that a place shows and that are known to be present, sorted by cluster,

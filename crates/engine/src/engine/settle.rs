@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 
 use mailboat_object::key::{ClusterId, Key, Name};
 use mailboat_object::object::Object;
-use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::Engine;
 use crate::breaker::ScopeId;
 use crate::fans::RouteIndex;
 use crate::mark::Mark;
+use crate::mutation::{Mutation, broken};
 use crate::queue::Urgency;
 use crate::slots::{SlotId, SlotState};
 use crate::want::Hold;
-use crate::warrant::{Evidence, SourceGone};
+use crate::warrant::{Evidence, SourceGone, WholeConfiguration};
 
 impl Engine {
     /// Proposes every withdrawal of what is unclaimed to the breaker, all of them before any is permitted.
@@ -106,6 +107,7 @@ impl Engine {
                     };
                     return Ok(Evidence::SourceGone(gone));
                 }
+                Seen::Unknown(_) if broken(Mutation::UnknownIsUnwanted) => {}
                 Seen::Unknown(doubt) => return Err(hold(&format!("what is known of its source: {doubt}"))),
                 Seen::Present(source) if went_back(source, mark) => {
                     return Err(hold("its source shows an older version than was delivered"));
@@ -113,7 +115,9 @@ impl Engine {
                 Seen::Present(_) => {
                     // As it was last shown it is not selected. It may have been changed since so that it is, by whoever
                     // then changed the configuration, which is read by another link.
-                    if let Some(doubt) = behind(store, source) {
+                    if let Some(doubt) = store.behind(&source.cluster, &source.kind)
+                        && !broken(Mutation::BehindIsCurrent)
+                    {
                         return Err(hold(&format!("what is known of its source: {doubt}")));
                     }
                     for route in self.routes_of(source) {
@@ -130,6 +134,9 @@ impl Engine {
         }
         match self.configuration {
             Some(configuration) => Ok(Evidence::Deselected(configuration.does_not_select())),
+            None if broken(Mutation::HalfAConfiguration) => {
+                Ok(Evidence::Deselected(WholeConfiguration::known(0).does_not_select()))
+            }
             None => Err(hold("the configuration is not known as a whole yet")),
         }
     }
@@ -138,12 +145,6 @@ impl Engine {
 /// The source that an unclaimed slot had.
 fn source_of<'a>(state: &'a SlotState, mark: &'a Mark) -> &'a Key {
     state.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source())
-}
-
-/// Why a source may have changed since it was last shown, if it may.
-fn behind(store: &Store, source: &Key) -> Option<Doubt> {
-    let range = store.range(&source.cluster, &source.kind, None);
-    range.and_then(|range| range.missing()).err().filter(|doubt| doubt.is_behind())
 }
 
 /// What the breaker counts a slot with: the scope that last claimed it, or its cluster.

@@ -1,8 +1,9 @@
-//! Plays seeds on all cores: `simulate --seeds N [--from F] [--threads T]`, or one again: `simulate --seed S`.
+//! Plays schedules on all cores: drawn from seeds (`--seeds N [--from F]`), or all in which everything disappears in some
+//! order (`--orders`); or one again, with all that happened if it fails (`--seed S`, `--order O`).
 //!
-//! Failing scripts go to standard output, shrunk, each with the seed that replays it; progress goes to standard
-//! error. Ends with 1 if anything failed. Threads and a clock are used around the worlds, never in one: what a seed
-//! comes to does not depend on them.
+//! Failing scripts go to standard output, shrunk, each with what replays it; progress goes to standard error. Ends with 1
+//! if anything failed. Threads and a clock are used around the worlds, never in one: what a seed comes to does not depend
+//! on them.
 
 #![allow(
     clippy::disallowed_methods,
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use mailboat_sim::{Failure, Options, Report};
 
-/// After so many failing seeds the rest is not played.
+/// After so many failing schedules the rest is not played.
 const FAILURES_AT_MOST: usize = 5;
 /// How often it is said how far it has come.
 const SAY_EVERY: Duration = Duration::from_secs(5);
@@ -26,9 +27,17 @@ const TICK: Duration = Duration::from_millis(20);
 /// What is asked for.
 #[derive(Clone, Copy)]
 struct Arguments {
+    what: What,
     from: u64,
-    seeds: u64,
+    count: u64,
     threads: usize,
+}
+
+/// Where schedules come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Seeds,
+    Orders,
 }
 
 /// What all threads share.
@@ -52,16 +61,25 @@ fn main() -> ExitCode {
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut arguments = Arguments { from: 0, seeds: 200, threads: cores };
+    let mut arguments = Arguments { what: What::Seeds, from: 0, count: 200, threads: cores };
     while let Some(word) = words.next() {
+        if word == "--orders" {
+            let orders = mailboat_sim::orders::all().len() as u64;
+            arguments = Arguments { what: What::Orders, from: 0, count: orders, ..arguments };
+            continue;
+        }
         let value = words.next().and_then(|value| value.parse::<u64>().ok());
         let value = value.ok_or_else(|| format!("{word} needs a number"))?;
         match word.as_str() {
-            "--seeds" => arguments.seeds = value,
+            "--seeds" => arguments.count = value,
             "--from" => arguments.from = value,
-            "--seed" => (arguments.from, arguments.seeds) = (value, 1),
+            "--seed" => (arguments.from, arguments.count) = (value, 1),
+            "--order" => arguments = Arguments { what: What::Orders, from: value, count: 1, ..arguments },
             "--threads" => arguments.threads = usize::try_from(value).unwrap_or(1).max(1),
-            _ => return Err(format!("{word} is not known; there are --seeds, --from, --seed and --threads")),
+            _ => {
+                let known = "--seeds, --from, --seed, --orders, --order and --threads";
+                return Err(format!("{word} is not known; there are {known}"));
+            }
         }
     }
     Ok(arguments)
@@ -85,7 +103,7 @@ fn play(arguments: Arguments) -> ExitCode {
             if said.elapsed() > SAY_EVERY {
                 said = Instant::now();
                 let done = shared.done.load(Ordering::Relaxed);
-                eprintln!("{done} of {} schedules, {:.0}/s", arguments.seeds, rate(done, began));
+                eprintln!("{done} of {} schedules, {:.0}/s", arguments.count, rate(done, began));
             }
         }
     });
@@ -98,17 +116,24 @@ fn play(arguments: Arguments) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Plays one seed after the other until there are no more.
+/// Plays one schedule after the other until there are no more.
 fn work(shared: &Shared, arguments: Arguments) {
-    let end = arguments.from.saturating_add(arguments.seeds);
+    let end = arguments.from.saturating_add(arguments.count);
+    // One alone is played to be understood.
+    let options = Options { log: arguments.count == 1, ..Options::default() };
     while !shared.stop.load(Ordering::Relaxed) {
-        let seed = shared.next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end {
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        if number >= end {
             return;
         }
-        // One seed alone is played to be understood.
-        let options = Options { log: arguments.seeds == 1, ..Options::default() };
-        let played = mailboat_sim::run(seed, &options);
+        let played = match arguments.what {
+            What::Seeds => mailboat_sim::run(number, &options),
+            What::Orders => {
+                let order = usize::try_from(number).unwrap_or(usize::MAX);
+                let Some(played) = mailboat_sim::run_order(order, &options) else { return };
+                played
+            }
+        };
         shared.done.fetch_add(1, Ordering::Relaxed);
         match played {
             Ok(report) => {
@@ -117,10 +142,7 @@ fn work(shared: &Shared, arguments: Arguments) {
                 }
             }
             Err(failure) => {
-                for line in &failure.log {
-                    println!("{line}");
-                }
-                println!("{failure}\n  replay it: cargo xtask sim --seed {seed}");
+                tell(&failure, arguments.what);
                 if let Ok(mut failures) = shared.failures.lock() {
                     failures.push(failure);
                     shared.stop.store(failures.len() >= FAILURES_AT_MOST, Ordering::Relaxed);
@@ -128,6 +150,17 @@ fn work(shared: &Shared, arguments: Arguments) {
             }
         }
     }
+}
+
+fn tell(failure: &Failure, what: What) {
+    for line in &failure.log {
+        println!("{line}");
+    }
+    let flag = match what {
+        What::Seeds => "--seed",
+        What::Orders => "--order",
+    };
+    println!("{failure}\n  replay it: cargo xtask sim {flag} {}", failure.seed);
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure for people")]

@@ -13,6 +13,9 @@ use crate::seen::{Doubt, News};
 /// Nobody said at which version an engagement ended: beyond every other.
 pub(super) const UNKNOWN: Version = Version(u64::MAX);
 
+/// The number of no list: they are counted from one.
+const NO_LIST: u32 = 0;
+
 impl Store {
     /// Takes in what ties a kind of a cluster to a place now; `None`: nothing any more, as of `withdrawn_at`.
     ///
@@ -134,7 +137,12 @@ impl Store {
     /// Says that an object was seen at this version before, by a memory that outlived a restart. A server that
     /// shows less than that went back in time, and what it shows of this object is not believed.
     pub fn remember(&mut self, key: &Key, version: Version, out: &mut Vec<News>) {
-        let Some((place, track)) = self.covering(&key.cluster, &key.kind) else { return };
+        let Some((place, track)) = self.covering(&key.cluster, &key.kind) else {
+            // Nobody follows it yet: it is remembered until somebody does.
+            let known = self.remembered.entry(key.kind.clone()).or_default().entry(key.clone()).or_default();
+            *known = version.max(*known);
+            return;
+        };
         let home = self.home(place, &key.cluster);
         let listed = track.feeds.values().all(Feed::is_complete);
         // It was there at that very version: only a later state can be one without it.
@@ -146,7 +154,6 @@ impl Store {
         if let Some(track) = self.track_mut(&place, &key.kind) {
             track.member(&key.cluster);
         }
-        let list = self.lists;
         let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
             return;
         };
@@ -157,10 +164,18 @@ impl Store {
             }
         } else if !reached {
             let doubt = if listed { Doubt::OlderThanKnown } else { Doubt::NotListed };
-            shelf.entries.insert(address, Entry::doubted(doubt, version, list));
+            // No list has shown it, and one that is being read must not be taken for one that did.
+            shelf.entries.insert(address, Entry::doubted(doubt, version, NO_LIST));
             if listed {
                 self.announce(&place, key, None, true, out);
             }
+        }
+    }
+
+    /// A kind begins to be followed somewhere: what was remembered of it before counts.
+    pub(super) fn recall(&mut self, kind: &KindId, out: &mut Vec<News>) {
+        for (key, version) in self.remembered.remove(kind).unwrap_or_default() {
+            self.remember(&key, version, out);
         }
     }
 

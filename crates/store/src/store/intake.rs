@@ -11,6 +11,7 @@ use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Listed};
 use super::{Store, Whom};
 use crate::interest::FeedId;
+use crate::mutation::{Mutation, broken};
 use crate::seen::{Doubt, News};
 
 /// By what an object was shown.
@@ -166,8 +167,12 @@ impl Store {
         let Some(track) = self.track_mut(&id.place, &id.kind) else { return };
         let waiting = !track.awaiting.is_empty();
         let Some(feed) = track.feeds.get_mut(&id.endpoint) else { return };
-        let past = feed.in_the_past();
+        let (past, behind) = (feed.in_the_past(), feed.is_catching_up());
         feed.advance(version);
+        if behind && !feed.is_catching_up() {
+            out.push(News::CaughtUp { place: id.place.clone(), kind: id.kind.clone() });
+        }
+        let Some(feed) = track.feeds.get(&id.endpoint) else { return };
         if waiting || past != feed.in_the_past() {
             self.settle(&id.place, &id.kind, Whom::Awaiting, out);
         } else if is_bindings(&id.kind) {
@@ -180,7 +185,7 @@ impl Store {
         let lists = self.lists;
         let Some(feed) = self.feed_mut(id) else { return };
         let (list, version, live) = (feed.list, feed.version, feed.is_live());
-        let past = std::mem::replace(&mut feed.went_back, false);
+        let past = std::mem::replace(&mut feed.went_back, false) && !broken(Mutation::PastIsPresent);
         feed.listed = Listed::Now;
         (feed.listed_at, feed.listed_after) = (version, lists);
         feed.doubt = None;
@@ -225,6 +230,13 @@ impl Store {
         }
         feed.doubt = Some(doubt);
         self.settle_feed(id, out);
+    }
+
+    /// The server was seen to be at this version, before the watch is opened again.
+    pub(crate) fn reached(&mut self, id: &FeedId, version: Version) {
+        if let Some(feed) = self.feed_mut(id).filter(|feed| feed.doubt.is_some()) {
+            feed.reached = version;
+        }
     }
 
     /// The watch is open again from where it stopped.

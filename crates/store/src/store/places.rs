@@ -124,6 +124,7 @@ impl Store {
             self.heed_all(&feed.place, &feed.kind, out);
         }
         self.settle(&feed.place, &feed.kind, Whom::All, out);
+        self.recall(&feed.kind, out);
         Ok(whole)
     }
 

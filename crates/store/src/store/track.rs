@@ -8,6 +8,7 @@ use mailboat_object::object::Object;
 
 use super::entry::Address;
 use crate::interest::{EndpointId, Filter};
+use crate::mutation::{Mutation, broken};
 use crate::seen::Doubt;
 
 /// Whether an object that was not shown is known to be absent.
@@ -27,6 +28,8 @@ pub(super) struct Feed {
     pub(super) listed_after: u32,
     /// The highest version that this endpoint has ever shown. Above `version` when the server went back.
     pub(super) highest: Version,
+    /// How far the server was seen to be when the link to it came back.
+    pub(super) reached: Version,
     /// A probe showed that the server went back since the latest list, however far it has come until the next.
     pub(super) went_back: bool,
     /// The number of the latest list.
@@ -46,6 +49,7 @@ impl Feed {
             listed_at: Version(0),
             listed_after: 0,
             highest,
+            reached: Version(0),
             went_back: false,
             list: 0,
             unnamed: false,
@@ -72,7 +76,12 @@ impl Feed {
 
     /// Whether the server shows an older state than it showed before.
     pub(super) fn in_the_past(&self) -> bool {
-        self.version < self.highest
+        self.version < self.highest && !broken(Mutation::PastIsPresent)
+    }
+
+    /// Whether the link came back and what happened meanwhile was not read yet.
+    pub(super) fn is_catching_up(&self) -> bool {
+        self.version < self.reached
     }
 
     pub(super) fn advance(&mut self, version: Version) {

@@ -38,6 +38,8 @@ impl Fold {
                 let before = self.clusters.insert(cluster.clone(), *known);
                 assert_ne!(before, Some(*known), "told twice: {news:?}");
             }
+            // It changes nothing of what is known.
+            News::CaughtUp { .. } => {}
             News::Object(change) => self.change(change),
         }
     }

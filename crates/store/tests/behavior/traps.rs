@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use mailboat_object::key::{ClusterId, Name, Version};
 use mailboat_object::wire::{Fault, FaultKind};
-use mailboat_store::{Doubt, EndpointId, Fetch, Filter, Gone, Input, Nature};
+use mailboat_store::{
+    Doubt, EndpointId, Fetch, Filter, Follower, Gone, Input, Moment, Nature, Now, Settings, Store,
+};
 
-use crate::rig::{Known, Mode, Rig, definition, endpoint, place};
-use crate::server::{Binding, bindings, configmaps, key};
+use crate::rig::{Known, Mode, Rig, definition, endpoint, feed_id, place};
+use crate::server::{Asked, Binding, bindings, configmaps, key};
 
 /// Workspaces `one` and `two` on the first shard, `three` on the second, with an object `ale` in each; all
 /// bound, and seen to be.
@@ -678,4 +680,34 @@ fn a_binding_that_returns_after_a_known_end_is_believed_at_once() {
     rig.bookmark(0);
     rig.read_bindings(0);
     assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn what_a_mark_remembers_while_its_list_is_being_read_is_missed_by_that_list() {
+    let mut rig = Rig::new(Mode::Whole);
+    for name in ["ale", "beer", "cider"] {
+        rig.servers[0].put("one", name, 1, false);
+    }
+    rig.servers[0].other_writes(5);
+    assert!(rig.step(0), "the first of two pages");
+    let mut out = Vec::new();
+    rig.store.remember(&key("one", "gin"), Version(5), &mut out);
+    rig.hear(out);
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "gin")), Known::Absent(Gone::NotInList), "deleted while we were away");
+}
+
+#[test]
+fn what_a_mark_remembers_before_its_kind_is_followed_counts_when_it_is() {
+    let (mut store, mut out) = (Store::new(), Vec::new());
+    store.remember(&key("one", "gin"), Version(90), &mut out);
+    store.open(&place(), Nature::Whole(ClusterId::new("one")), [endpoint(0)], &mut out);
+    let (id, settings) = (feed_id(Asked::Maps, 0), Settings::default());
+    let mut follower = Follower::new(id, definition(Filter::All), settings, 1, &mut store, &mut out).unwrap();
+    let now = Now { mono: Moment(1), wall_seconds: 1 };
+    assert!(matches!(follower.next(now), Fetch::List { .. }));
+    let empty = br#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[]}"#;
+    follower.feed(now, follower.turn(), Input::Page(empty), &mut store, &mut out);
+    assert_eq!(store.get(&key("one", "gin")).doubt(), Some(Doubt::OlderThanKnown));
+    assert!(store.get(&key("one", "ale")).absent().is_some());
 }

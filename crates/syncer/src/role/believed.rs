@@ -102,7 +102,7 @@ impl Believed {
                 }
                 false
             }
-            News::Object(_) => false,
+            News::Object(_) | News::CaughtUp { .. } => false,
         }
     }
 

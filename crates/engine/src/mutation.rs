@@ -1,0 +1,52 @@
+//! Places where the deletion invariant is broken on purpose, so that the simulation can show that it notices.
+//!
+//! Without the feature `mutations` nothing of this is left: `broken` is a constant, and every branch on it is gone.
+
+/// What can be broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    not(feature = "mutations"),
+    allow(unreachable_pub, reason = "it is for whoever asks for the feature")
+)]
+pub enum Mutation {
+    /// A source that is gone withdraws its copies without a fresh look.
+    ActOnTheEvent,
+    /// What nobody claims is withdrawn before the configuration is known as a whole.
+    HalfAConfiguration,
+    /// A source of which nothing is known is taken for one that nobody selects.
+    UnknownIsUnwanted,
+    /// A source counts as shown up to now although the link to it is lost.
+    BehindIsCurrent,
+    /// The first delivery is forced.
+    ForceTheFirst,
+}
+
+#[cfg(feature = "mutations")]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Mutation;
+
+    thread_local! {
+        static BROKEN: Cell<Option<Mutation>> = const { Cell::new(None) };
+    }
+
+    /// Breaks this, and nothing else, in this thread from now on.
+    pub fn break_on_purpose(mutation: Option<Mutation>) {
+        BROKEN.set(mutation);
+    }
+
+    pub(crate) fn broken(mutation: Mutation) -> bool {
+        BROKEN.get() == Some(mutation)
+    }
+}
+
+#[cfg(feature = "mutations")]
+pub use switch::break_on_purpose;
+#[cfg(feature = "mutations")]
+pub(crate) use switch::broken;
+
+#[cfg(not(feature = "mutations"))]
+pub(crate) const fn broken(_: Mutation) -> bool {
+    false
+}

@@ -1,0 +1,132 @@
+//! What is promised, broken on purpose in one place at a time: the simulation notices each within some seeds.
+
+use mailboat_engine::mutation as engine;
+use mailboat_store::mutation as store;
+
+use crate::script::Workspace::Workload;
+use crate::script::{Script, Step};
+use crate::{Mutations, Options, world};
+
+/// So many seeds are tried at most.
+const SEEDS: u64 = 200;
+
+/// What the simulation says first about a world in which something is broken.
+fn caught(mutations: Mutations) -> String {
+    let options = Options { mutations, ..Options::default() };
+    first_failure(&options, |seed| Script::draw(seed, options.steps))
+}
+
+/// The same, in worlds where this happens and whose seeds draw no more than what the network does. What is drawn leads
+/// there as well, within some thousands of seeds.
+fn caught_by(mutations: Mutations, steps: &[(u64, Step)]) -> String {
+    let options = Options { mutations, ..Options::default() };
+    first_failure(&options, |_| Script { edges: 1, lines: steps.to_vec() })
+}
+
+fn first_failure(options: &Options, script: impl Fn(u64) -> Script) -> String {
+    let play = |seed| world::play(seed, &script(seed), options).err();
+    let failure = (0..SEEDS).find_map(play).unwrap_or_else(|| panic!("not noticed: {:?}", options.mutations));
+    println!("seed {}: {}", failure.seed, failure.message);
+    failure.message
+}
+
+fn caught_in_engine(mutation: engine::Mutation) -> String {
+    engine::break_on_purpose(Some(mutation));
+    let seen = caught(Mutations::default());
+    engine::break_on_purpose(None);
+    seen
+}
+
+fn caught_in_store(mutation: store::Mutation) -> String {
+    store::break_on_purpose(Some(mutation));
+    let seen = caught(Mutations::default());
+    store::break_on_purpose(None);
+    seen
+}
+
+fn says(seen: &str, part: &str) {
+    assert!(seen.contains(part), "{seen}");
+}
+
+#[test]
+fn a_look_that_always_finds_all_in_order_is_caught() {
+    says(&caught(Mutations { look_always_fine: true, ..Mutations::default() }), "deleted wrongly");
+}
+
+#[test]
+fn a_configuration_in_doubt_taken_for_an_empty_one_is_caught() {
+    says(&caught(Mutations { doubt_taken_for_empty: true, ..Mutations::default() }), "deleted wrongly");
+}
+
+#[test]
+fn a_configuration_known_before_its_list_is_complete_is_caught() {
+    says(&caught(Mutations { configuration_known_early: true, ..Mutations::default() }), "deleted wrongly");
+}
+
+#[test]
+fn marks_that_are_not_remembered_are_caught() {
+    says(&caught(Mutations { marks_not_remembered: true, ..Mutations::default() }), "deleted wrongly");
+}
+
+#[test]
+fn deletes_without_preconditions_are_caught() {
+    // A copy is replaced by another's object, and nobody is told.
+    let steps = [
+        (10, Step::Put(Workload, 1, 0)),
+        (11, Step::Place(0, 0, 1)),
+        (20_000, Step::StallStreams(1)),
+        (20_001, Step::EdgeDelete(0, "n1".to_owned())),
+        (20_002, Step::EdgePut(0, "n1".to_owned())),
+        (21_000, Step::Delete(Workload, 1)),
+    ];
+    let mutations = Mutations { deletes_without_preconditions: true, ..Mutations::default() };
+    says(&caught_by(mutations, &steps), "foreign");
+}
+
+#[test]
+fn a_withdrawal_on_an_event_alone_is_caught() {
+    says(&caught_in_engine(engine::Mutation::ActOnTheEvent), "deleted wrongly");
+}
+
+#[test]
+fn a_withdrawal_by_half_a_configuration_is_caught() {
+    says(&caught_in_engine(engine::Mutation::HalfAConfiguration), "deleted wrongly");
+}
+
+#[test]
+fn a_source_of_which_nothing_is_known_taken_for_an_unwanted_one_is_caught() {
+    says(&caught_in_engine(engine::Mutation::UnknownIsUnwanted), "deleted wrongly");
+}
+
+#[test]
+fn a_source_behind_a_lost_link_taken_for_a_current_one_is_caught() {
+    // Nobody is told that a source gets another label, and then that another placement selects it.
+    let steps = [
+        (10, Step::Put(Workload, 1, 1)),
+        (11, Step::Place(0, 0, 1)),
+        (12, Step::Place(1, 1, 1)),
+        (20_000, Step::Partition(0)),
+        (20_001, Step::CloseStreams(0)),
+        (21_000, Step::Relabel(Workload, 1, 0)),
+        (22_000, Step::Place(1, 2, 1)),
+        (40_000, Step::Heal(0)),
+    ];
+    engine::break_on_purpose(Some(engine::Mutation::BehindIsCurrent));
+    says(&caught_by(Mutations::default(), &steps), "deleted wrongly");
+    engine::break_on_purpose(None);
+}
+
+#[test]
+fn a_forced_first_delivery_is_caught() {
+    says(&caught_in_engine(engine::Mutation::ForceTheFirst), "foreign");
+}
+
+#[test]
+fn the_first_page_taken_for_the_whole_list_is_caught() {
+    says(&caught_in_store(store::Mutation::HalfAList), "edge");
+}
+
+#[test]
+fn a_server_in_the_past_believed_like_any_other_is_caught() {
+    says(&caught_in_store(store::Mutation::PastIsPresent), "deleted wrongly");
+}
