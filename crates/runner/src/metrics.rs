@@ -114,6 +114,11 @@ impl Metrics {
         self.own.lag.observe(lag.as_secs_f64());
     }
 
+    /// An object is put off because another hand keeps rewriting it (H24).
+    pub(crate) fn contended(&self) {
+        self.own.contended.inc();
+    }
+
     /// Whether this process may write, by its lease.
     pub(crate) fn leads(&self, leads: bool) {
         self.own.leader.set(leads.into());

@@ -16,6 +16,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::{Catalog, Transport};
 use mailboat_engine::engine::Engine;
+use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn, Where};
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Limits;
@@ -176,6 +177,11 @@ impl<R: Role> Process<R> {
             self.tell_news();
             let engines = self.carrier.send_what_is_wanted(&mut self.followers).await;
             for notice in self.carrier.engine_mut().notices() {
+                if notice.verdict == Verdict::Waiting(Wait::Contention)
+                    && let Some(instruments) = &self.instruments
+                {
+                    instruments.metrics.contended();
+                }
                 self.role.noticed(&notice);
             }
             let now = self.followers.now();

@@ -43,6 +43,7 @@ pub(super) struct Own {
     writes: Family<Written, Counter>,
     write_seconds: Histogram,
     pub(super) lag: Histogram,
+    pub(super) contended: Counter,
     queue: Family<Queue, Gauge>,
     slots: Family<State, Gauge>,
     lists: Family<State, Gauge>,
@@ -61,6 +62,7 @@ impl Own {
             writes: Family::default(),
             write_seconds: Histogram::new(WRITE_SECONDS),
             lag: Histogram::new(LAG_SECONDS),
+            contended: Counter::default(),
             queue: Family::default(),
             slots: Family::default(),
             lists: Family::default(),
@@ -86,6 +88,11 @@ impl Own {
             "mailboat_delivery_lag_seconds",
             "From the moment that a change was read to the answer to the write that carried it on",
             own.lag.clone(),
+        );
+        registry.register(
+            "mailboat_contentions",
+            "Times that an object was put off because somebody else keeps rewriting what we deliver",
+            own.contended.clone(),
         );
         registry.register(
             "mailboat_queue_depth",

@@ -65,6 +65,7 @@ fn exercised() -> Metrics {
     metrics.depth(Depth::default());
     metrics.counts(Counts::default());
     metrics.lists(2, 1);
+    metrics.contended();
     metrics
 }
 
@@ -144,6 +145,22 @@ fn a_read_and_a_dry_run_are_no_writes() {
     assert!(Metrics::write(&call("edge", config_maps(), Verb::Get, Part::Whole)).is_none());
     let dry = Call { dry_run: true, ..call("edge", config_maps(), apply(), Part::Whole) };
     assert!(Metrics::write(&dry).is_none());
+}
+
+#[test]
+fn h29_series_grow_with_kinds_and_not_with_objects_namespaces_or_workspaces() {
+    let metrics = Metrics::default();
+    let count = || metrics.text().lines().filter(|line| !line.starts_with('#')).count();
+    let write = |number: usize| {
+        let mut call = call(&format!("workspace-{number}"), config_maps(), apply(), Part::Whole);
+        call.key.namespace = Name::new(&format!("namespace-{number}"));
+        call.key.name = Name::new(&format!("object-{number}"));
+        metrics.written(&Metrics::write(&call).expect("an apply writes"), Duration::ZERO, None);
+    };
+    write(0);
+    let before = count();
+    (1..1_000).for_each(write);
+    assert_eq!(count(), before);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The smallest process that carries: labelled ConfigMaps of one namespace, from one edge to another.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -57,6 +58,13 @@ impl Waters {
             let wanted: ConfigMap = serde_json::from_value(wanted).unwrap();
             self.source.create(&PostParams::default(), &wanted).await.unwrap();
         }
+    }
+
+    /// What stands at the target, and which object it is.
+    pub(crate) async fn uids(&self) -> BTreeMap<String, String> {
+        let listed = self.target.list(&ListParams::default()).await.unwrap();
+        let uid = |map: ConfigMap| Some((map.metadata.name?, map.metadata.uid?));
+        listed.items.into_iter().filter_map(uid).collect()
     }
 
     /// Waits until all of a group stand at the target.

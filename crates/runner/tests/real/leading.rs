@@ -39,6 +39,7 @@ async fn a_standby_takes_over_from_a_leader_that_stops_dies_or_is_cut_off_and_tw
     let second = Crew::launch(&waters, &ledger, "second", &target).await;
     waters.put("calm", SOME).await;
     waters.until_carried("calm", SOME).await;
+    let carried = waters.uids().await;
 
     // Asked to stop, the leader finishes and hands over, well before its lease would have ended.
     let stopped = Instant::now();
@@ -80,6 +81,9 @@ async fn a_standby_takes_over_from_a_leader_that_stops_dies_or_is_cut_off_and_tw
     let mut eras: Vec<&str> = ledger.writers().iter().map(|(_, who)| *who).collect();
     eras.dedup();
     assert_eq!(eras, ["first", "second", "third", "fourth"], "whoever was succeeded has written again");
+    // H45: a change of the leader is no reason to delete or make anew what was carried.
+    let still = waters.uids().await;
+    assert!(carried.iter().all(|(name, uid)| still.get(name) == Some(uid)), "{carried:?}, now {still:?}");
     let transitions = leases.get(LEASE).await.unwrap().spec.and_then(|spec| spec.lease_transitions);
     assert_eq!(transitions, Some(3));
 }
