@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use mailboat_testkit::{ADMIN, World};
+use mailboat_testkit::{ADMIN, World, wait_until};
 use serde_json::{Value, json};
 
-use crate::harbor::{EDGE, Harbor, all_config_maps_of, config_map, delete, get, namespace, patch, put};
+use crate::harbor::{EDGE, Harbor, SOON, all_config_maps_of, config_map, delete, get, namespace, patch, put};
 
 async fn delivered(name: &str, count: usize) -> Harbor {
     let mut harbor = Harbor::new(name).await;
@@ -128,6 +128,12 @@ async fn a_mailbox_that_is_deleted_leaves_the_edge_as_it_is() {
     if let Ok(left) = watched.await {
         panic!("{left} of 3 are left at {EDGE}");
     }
+    // There is no status left to say it in.
+    let told = wait_until("the syncer says why", SOON, async || {
+        let log = harbor.log();
+        if log.contains("nothing is withdrawn by it") { Ok(()) } else { Err(log) }
+    });
+    told.await.unwrap_or_else(|late| panic!("{late}"));
     harbor.sink().await;
 }
 

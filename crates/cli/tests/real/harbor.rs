@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
 
-use crate::program::Syncer;
+use crate::program::{Syncer, ask};
 
 /// Within this a syncer has done what it is asked to, on a machine with other things to do.
 pub(crate) const SOON: Duration = Duration::from_secs(40);
@@ -110,6 +110,17 @@ impl Harbor {
     /// What syncers have said here so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("syncer.log")).unwrap_or_default()
+    }
+
+    /// The sum of all series of this name that the syncer counts.
+    pub(crate) async fn counted(&self, name: &str) -> f64 {
+        let log = self.log();
+        let address = log.rsplit("address=").next().and_then(|rest| rest.split_whitespace().next());
+        let metrics = ask(address.expect("it said where it listens"), "/metrics").await;
+        let series = metrics
+            .lines()
+            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     /// Ends the syncer as a crash does (SIGKILL): whatever it was about is left as it is.

@@ -9,6 +9,7 @@ mod delete;
 mod deliver;
 mod downsync_overwrite;
 mod harbor;
+mod idle;
 mod kyverno;
 mod mailbox;
 mod offline;

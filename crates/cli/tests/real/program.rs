@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use mailboat_testkit::ProcessIdentity;
 use mailboat_testkit::build::Programs;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// A syncer that is told to end has this long for it.
@@ -55,6 +57,16 @@ async fn run(program: &Path, kubeconfig: &Path, words: &[&str]) -> Said {
     let output = command.output().await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// What a syncer's listener answers.
+pub(crate) async fn ask(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: syncer\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }
 
 /// A `mailboat-syncer` that runs. It ends with this process, however that ends.

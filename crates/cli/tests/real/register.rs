@@ -18,11 +18,9 @@ use mailboat_testkit::kubelet::{Image, Kubelet};
 use mailboat_testkit::{ADMIN, Center, Credential, Edge, Port, World, apply, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::mailbox::{Mailbox, Provider};
-use crate::program::{Said, kubectl, mailboat};
+use crate::program::{Said, ask, kubectl, mailboat};
 
 const SOON: Duration = Duration::from_mins(1);
 const IMAGE: &str = "example.org/mailboat-syncer:test";
@@ -456,7 +454,7 @@ impl Scene<'_> {
         })
         .await
         .unwrap_or_else(|late| panic!("{late}"));
-        let metrics = self.asked("/metrics").await;
+        let metrics = ask(&format!("127.0.0.1:{}", self.port), "/metrics").await;
         let counted = "gvk=\"/v1, Kind=ConfigMap\",direction=\"kcp-to-cluster\"} 1";
         assert!(metrics.contains(counted), "{counted} is not in\n{metrics}");
         assert!(!log().contains(&manifest.secret("token")), "a token was logged");
@@ -465,16 +463,6 @@ impl Scene<'_> {
         kubectl(&admin, &["scale", "deployment", id, "-n", id, "--replicas=0"]).await.well();
         let gone = ["wait", "--for=delete", &format!("pod/{pod}"), "-n", id, "--timeout=60s"];
         kubectl(&admin, &gone).await.well();
-    }
-
-    /// What the syncer's listener answers.
-    async fn asked(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port.parse().unwrap())).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: syncer\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
     }
 
     async fn a_narrow_access_is_narrow(&self, edge: &Edge) {
