@@ -94,7 +94,9 @@ fn kind_of(answer: &Answer<'_>, asked: &Asked<'_>, body: &StatusBody) -> FaultKi
         403 => forbidden(body, retry()),
         404 if names(body, asked) => FaultKind::NotFound,
         // A create or apply in a namespace that is not there (any more) names the namespace.
-        404 if details.kind == "namespaces" && !details.name.is_empty() && !asked.name.is_empty() => retry(),
+        404 if details.kind == "namespaces" && !details.name.is_empty() && !asked.name.is_empty() => {
+            FaultKind::NoNamespace
+        }
         404 => FaultKind::Unserved,
         405 if asked.name.is_empty() => FaultKind::Unserved,
         406 | 415 => FaultKind::Bug,

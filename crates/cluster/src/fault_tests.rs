@@ -83,7 +83,7 @@ fn every_answer_that_servers_gave_is_classified() {
                 r#""message":"namespaces \"till\" not found","reason":"NotFound","details":{"name":"till","kind":"namespaces"}"#,
             ),
             CONFIG_MAP,
-            RETRY,
+            FaultKind::NoNamespace,
         ),
         (
             "a namespace on its way out",

@@ -287,9 +287,13 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
     let absent_finalizer = missing_finalizer(slot, want);
     let overlays = want.policy.delivery == Delivery::Overlay;
     match &slot.target {
+        // Where there is no namespace, nothing stands in it.
+        Seen::Unknown(doubt) if told_by_reading(*doubt) && slot.ready == Ready::NamespaceMissing => {
+            make(slot, want, absent_finalizer, how)
+        }
         // What the bindings of a place do not vouch for was not there a moment ago: a first delivery, which is not forced
         // and lets go of what it meets, may make it.
-        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged) if slot.missing => {
+        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp) if slot.missing => {
             make(slot, want, absent_finalizer, how)
         }
         // A create cannot go over anything, so what a moment ago was not there may be made that way.
@@ -328,9 +332,10 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
 
 /// Whether an object about which this is known can be told from reading it. Where the followed view shows only what
 /// bears a label, that something is not shown will never mean that it is not there; nor does it where the view shows
-/// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first.
+/// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first. After that
+/// a view may catch up only with its next bookmark, a minute later.
 fn told_by_reading(doubt: Doubt) -> bool {
-    matches!(doubt, Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged)
+    matches!(doubt, Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp)
 }
 
 /// Nothing stands there: it is made.
@@ -422,13 +427,24 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
 
 fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
     match (&slot.target, slot.marked) {
-        (Seen::Unknown(doubt), _) => waiting(Wait::Target(*doubt)),
+        // Our copy stood there, and the view that we follow cannot tell whether it still does.
+        (Seen::Unknown(doubt), _)
+            if told_by_reading(*doubt)
+                && !slot.missing
+                && slot.record.uid.is_some()
+                && slot.ready == Ready::Yes =>
+        {
+            acting([Action::Read])
+        }
+        (Seen::Unknown(doubt), _) if !(told_by_reading(*doubt) && slot.missing) => {
+            waiting(Wait::Target(*doubt))
+        }
         (Seen::Present(target), Marked::Ours(mark)) if mark.owner == *slot.owner => {
             withdraw_ours(slot, evidence, target, mark)
         }
         // Nothing of ours is there: whoever deleted it, or never was it ours. A source that waits for us need
         // not wait any longer (H20).
-        (Seen::Absent(_) | Seen::Present(_), _) => match (evidence, our_finalizer(slot)) {
+        _ => match (evidence, our_finalizer(slot)) {
             (Evidence::SourceDeleting(_), Some(name)) => acting([Action::Finalizer { name, add: false }]),
             _ => Plan { verdict: Verdict::Settled, actions: smallvec![] },
         },

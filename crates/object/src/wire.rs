@@ -171,6 +171,8 @@ pub enum FaultKind {
     Exists,
     /// This object is not there: 404 with a Status that names it.
     NotFound,
+    /// What was to be made cannot be, because its namespace is not there (yet).
+    NoNamespace,
     /// The version or the continue token is too old: 410.
     Expired,
     /// The kind is not served here: 404 without a Status that names the object, or discovery lacks it.
@@ -197,7 +199,11 @@ impl Fault {
     pub fn passes(&self) -> bool {
         matches!(
             self.kind,
-            FaultKind::Retry(_) | FaultKind::Away | FaultKind::Unauthorized | FaultKind::Unserved
+            FaultKind::Retry(_)
+                | FaultKind::Away
+                | FaultKind::NoNamespace
+                | FaultKind::Unauthorized
+                | FaultKind::Unserved
         )
     }
 }

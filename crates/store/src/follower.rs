@@ -435,7 +435,7 @@ impl Follower {
             FaultKind::Unauthorized => self.fail(now, Doubt::Unauthorized, again, None, store, out),
             FaultKind::Expired => self.relist(now, Doubt::Relisting, store, out),
             // Whatever is served or allowed again later may be other objects: from the start.
-            FaultKind::Unserved | FaultKind::NotFound => {
+            FaultKind::Unserved | FaultKind::NotFound | FaultKind::NoNamespace => {
                 self.fail(now, Doubt::Unserved, anew(), None, store, out);
             }
             FaultKind::Forbidden => self.fail(now, Doubt::Forbidden, anew(), None, store, out),

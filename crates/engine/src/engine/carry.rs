@@ -12,7 +12,7 @@ use mailboat_store::store::Store;
 
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
-use super::{Engine, Next};
+use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
@@ -442,6 +442,11 @@ impl Engine {
             self.breaker.recall(&scope, &key);
             self.step_down(id);
             self.paid(id);
+            // One that was as wanted before is as wanted again, and still another: nothing stands there now.
+            if self.slots.get(id).is_some_and(|state| state.verdict == Some(Verdict::Settled)) {
+                let slot = key.clone();
+                self.notices.push(Notice { slot, verdict: Verdict::Settled, fault: None });
+            }
             self.slots.remove(id);
         }
     }

@@ -10,7 +10,7 @@ use mailboat_object::wire::{Fault, FaultKind};
 use super::carry::Work;
 use super::{Away, Engine};
 use crate::fans::RouteIndex;
-use crate::plan::{Action, Expect, Verdict, Wait};
+use crate::plan::{Action, Verdict, Wait};
 use crate::queue::Urgency;
 use crate::slots::{Reading, SlotId, Told};
 use crate::standing::Part;
@@ -40,10 +40,10 @@ impl Engine {
                     state.reading = Reading::Missing;
                 }
             }
-            // What is to be made cannot be missing: its namespace is.
-            FaultKind::NotFound
-                if matches!(work, Work::Act(Action::Deliver { expect: Expect::New, .. }))
-                    && self.lacks_namespace(id) => {}
+            // It is made first, unless that was tried already.
+            FaultKind::NoNamespace if self.lacks_namespace(id) => {}
+            // Somebody else made it.
+            FaultKind::Exists if *work == Work::Act(Action::EnsureNamespace) && self.has_namespace(id) => {}
             // What was to go is gone.
             FaultKind::NotFound
                 if matches!(
@@ -120,6 +120,12 @@ impl Engine {
         let Some(state) = self.slots.get_mut(id) else { return false };
         !state.key.namespace.is_empty()
             && std::mem::replace(&mut state.namespace, Told::Missing) == Told::Nothing
+    }
+
+    /// Notes that a slot's namespace is there after all; false if nothing else was noted.
+    fn has_namespace(&mut self, id: SlotId) -> bool {
+        let Some(state) = self.slots.get_mut(id) else { return false };
+        std::mem::take(&mut state.namespace) == Told::Missing
     }
 
     fn first_attempt(&mut self, id: SlotId, why: &str) -> bool {

@@ -553,7 +553,11 @@ fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
     assert_eq!(row(Doubt::Filtered, false), [Action::Read]);
     let create = Action::Deliver { expect: Expect::New, how: How::Patch };
     assert_eq!(row(Doubt::Filtered, true), [create], "a create, which goes over nothing");
-    for doubt in [Doubt::Claimed, Doubt::NotEngaged] {
+    let homeless = answer(&form, Seen::Unknown(Doubt::Claimed), &Marked::Nobodys, |slot| {
+        slot.ready = Ready::NamespaceMissing;
+    });
+    assert_eq!(homeless.actions.as_slice(), [Action::EnsureNamespace]);
+    for doubt in [Doubt::Claimed, Doubt::NotEngaged, Doubt::CatchingUp] {
         assert_eq!(row(doubt, false), [Action::Read], "{doubt}");
         let first = Action::Deliver { expect: Expect::New, how: How::Apply };
         assert_eq!(row(doubt, true), [first], "{doubt}: a first delivery lets go of what it meets");
@@ -564,4 +568,18 @@ fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
     }
     let unwanted = answer(&Form::No(deselected()), Seen::Unknown(Doubt::Filtered), &Marked::Nobodys, |_| {});
     assert_eq!(unwanted.actions.len(), 0, "what is not wanted is not worth a question");
+    let target = object(false, &[]);
+    let delivered = Record { uid: Some(target.uid.clone()), ..Record::default() };
+    let after = |missing: bool| {
+        let seen = Seen::Unknown(Doubt::Claimed);
+        answer_from(&target, &delivered, &Form::No(deselected()), seen, &Marked::Nobodys, |slot| {
+            slot.missing = missing;
+        })
+    };
+    assert_eq!(after(false).actions.as_slice(), [Action::Read], "what was delivered is");
+    assert_eq!(
+        (after(true).verdict, after(true).actions.len()),
+        (Verdict::Settled, 0),
+        "and then it is gone"
+    );
 }

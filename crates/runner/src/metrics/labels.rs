@@ -30,6 +30,7 @@ pub(super) fn error_type(fault: &Fault) -> &'static str {
         FaultKind::Conflict => "conflict",
         FaultKind::Exists => "exists",
         FaultKind::NotFound => "not_found",
+        FaultKind::NoNamespace => "no_namespace",
         FaultKind::Expired => "expired",
         FaultKind::Unserved => "unserved",
         FaultKind::Forbidden => "forbidden",
