@@ -7,15 +7,16 @@
 //! the edges report. Each of these is worked out here as a plain function of what is known; the one engine
 //! carries it out.
 //!
-//! **Never here:** a second sync loop; and, outside of [`init`], which talks to one server, I/O, async, a task or a
-//! clock of its own.
+//! **Never here:** a second sync loop; and, outside of [`init`] and [`assemble`], I/O, async, a task or a clock of its
+//! own.
 //!
 //! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
 //! [`denature`] (what becomes of an object on its way), [`translate`] (all of it as a route), [`mailbox`] (where it
 //! arrives), [`the_one`] (what a syncer is told) and [`summary`] (what is said of it all); then the small ones that
-//! these are built from, [`shards`], [`selector`] and [`names`]. Beside all this, [`setup`] is what a provider workspace holds, and [`init`]
-//! puts it there.
+//! these are built from, [`shards`], [`selector`] and [`names`]. [`role`] puts all of it to work, and [`assemble`] makes a
+//! program of it. Beside this, [`setup`] is what a provider workspace holds, and [`init`] puts it there.
 
+pub mod assemble;
 mod body;
 pub mod customize;
 pub mod denature;
@@ -24,6 +25,7 @@ mod fixtures;
 pub mod init;
 pub mod mailbox;
 pub mod names;
+pub mod role;
 pub mod schedule;
 pub mod selector;
 pub mod setup;

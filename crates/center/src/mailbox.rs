@@ -6,6 +6,7 @@
 mod contents;
 mod pulse;
 mod rights;
+mod route;
 
 use mailboat_api::names::{MailboxName, annotation};
 use mailboat_engine::want::Body;
@@ -18,6 +19,7 @@ use crate::body::body;
 pub use contents::{contents, reporting};
 pub use pulse::{Judged, Limits, Pulse, Standing, judge};
 pub use rights::{SyncedKinds, rules};
+pub use route::{Found, Furnished, Mailboxes, workspaces};
 
 /// The APIBinding to the compute kinds in a mailbox.
 pub const COMPUTE_BINDING: &str = "bind-kubernetes";

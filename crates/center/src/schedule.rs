@@ -10,6 +10,7 @@
 
 mod facts;
 mod index;
+mod route;
 mod slices;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use index::{LabelIndex, SelectorIndex};
 use slices::Slices;
 
 pub use facts::{Instances, LocationFacts, PlacementFacts, TargetFacts};
+pub use route::Sliced;
 pub use slices::{MOST_DESTINATIONS, Slice};
 
 /// All placements, Locations and SyncTargets, and where that leads.
@@ -368,6 +370,11 @@ impl Schedule {
             facts.is_some_and(|facts| facts.ready && !facts.unschedulable && !self.evicted(facts))
         };
         Some((targets.len(), targets.iter().filter(available).count()))
+    }
+
+    /// The Locations that lead to a SyncTarget.
+    pub fn locations_of(&self, target: &Key) -> impl Iterator<Item = &Key> {
+        self.targets.get(target).into_iter().flat_map(|target| &target.locations)
     }
 
     /// How much was done so far.

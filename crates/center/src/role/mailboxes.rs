@@ -1,0 +1,235 @@
+//! The mailboxes that there are: which cluster each is, whether it can take copies yet, and what its syncer is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mailboat_api::edge::UpsyncSet;
+use mailboat_api::names::group;
+use mailboat_engine::engine::Engine;
+use mailboat_engine::mark::Marks;
+use mailboat_engine::plan::Verdict;
+use mailboat_engine::role::Order;
+use mailboat_engine::route::{Destination, DestinationId};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::object::Object;
+use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::store::Store;
+
+use crate::denature;
+use crate::mailbox::{Fixture, Found, Furnished, SyncedKinds, contents, workspaces};
+use crate::the_one::{Carried, TheOne};
+
+/// The provider workspace as a destination. Those of mailboxes are numbered from 1 on.
+pub(super) const HERE: DestinationId = DestinationId(0);
+
+/// All mailboxes, by the uid of the SyncTarget.
+pub(super) struct Mailboxes {
+    provider: ClusterId,
+    path: Arc<str>,
+    marks: Arc<dyn Marks>,
+    all: BTreeMap<Uid, Mailbox>,
+    by_cluster: BTreeMap<ClusterId, Uid>,
+    next_destination: u32,
+    /// Those whose routes are to be made anew.
+    stale: BTreeSet<Uid>,
+    /// What syncers are told is known as a whole: before that nothing of it is written, since it would be too little.
+    told: bool,
+}
+
+/// One mailbox that can be written.
+struct Mailbox {
+    workspace: Name,
+    cluster: ClusterId,
+    destination: Option<DestinationId>,
+    the_one: TheOne,
+    carried: BTreeMap<Key, Carried>,
+    /// How many objects of each kind are carried, as the mailbox stores them.
+    kinds: BTreeMap<KindId, usize>,
+    upsync: BTreeSet<UpsyncSet>,
+}
+
+impl Mailboxes {
+    pub(super) fn new(provider: ClusterId, path: Arc<str>, marks: Arc<dyn Marks>) -> Self {
+        Self {
+            provider,
+            path,
+            marks,
+            all: BTreeMap::new(),
+            by_cluster: BTreeMap::new(),
+            next_destination: 1,
+            stale: BTreeSet::new(),
+            told: false,
+        }
+    }
+
+    /// A Workspace of the provider was seen.
+    pub(super) fn observe(&mut self, workspace: &Object, orders: &mut Vec<Order>) {
+        let Some(Found { name, cluster: Some(cluster) }) = Found::of(workspace) else { return };
+        let uid = Uid::parse(&name.sync_target_uid);
+        if self.all.get(&uid).is_some_and(|mailbox| mailbox.cluster == cluster) || workspace.deleting {
+            return;
+        }
+        // Made again, it is another one: nothing of the old one holds for it.
+        if let Some(old) = self.all.remove(&uid) {
+            self.by_cluster.remove(&old.cluster);
+            orders.push(Order::Configure(Furnished::id_of(&old.workspace, &old.cluster), None));
+        }
+        orders.push(Order::Reach(cluster.clone()));
+        self.by_cluster.insert(cluster.clone(), uid.clone());
+        self.stale.insert(uid.clone());
+        let mailbox = Mailbox {
+            workspace: workspace.key.name.clone(),
+            cluster,
+            destination: None,
+            the_one: TheOne::default(),
+            carried: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            upsync: BTreeSet::new(),
+        };
+        self.all.insert(uid, mailbox);
+    }
+
+    /// The SyncTarget whose mailbox a cluster is.
+    pub(super) fn of(&self, cluster: &ClusterId) -> Option<&Uid> {
+        self.by_cluster.get(cluster)
+    }
+
+    /// Where a SyncTarget's copies go, once they can.
+    pub(super) fn destination(&self, uid: &Uid) -> Option<DestinationId> {
+        self.all.get(uid)?.destination
+    }
+
+    /// The mailboxes that can take copies from now on.
+    pub(super) fn newly_furnished(&mut self, store: &Store, orders: &mut Vec<Order>) -> Vec<Uid> {
+        let mut ready = Vec::new();
+        for (uid, mailbox) in self.all.iter_mut().filter(|(_, mailbox)| mailbox.destination.is_none()) {
+            if !takes_copies(store, &mailbox.cluster) {
+                continue;
+            }
+            let id = DestinationId(self.next_destination);
+            self.next_destination += 1;
+            mailbox.destination = Some(id);
+            orders.push(Order::Destination(Destination { id, cluster: mailbox.cluster.clone() }));
+            ready.push(uid.clone());
+        }
+        ready
+    }
+
+    /// What is brought up from an edge, by all placements that go there.
+    pub(super) fn set_upsync(&mut self, uid: &Uid, sets: BTreeSet<UpsyncSet>) {
+        let Some(mailbox) = self.all.get_mut(uid) else { return };
+        if mailbox.upsync != sets {
+            mailbox.the_one.set_upsync(&sets);
+            mailbox.upsync = sets;
+            self.stale.insert(uid.clone());
+        }
+    }
+
+    /// A slot of a mailbox stands otherwise than before: it is carried on from there, or no more.
+    pub(super) fn stands(&mut self, slot: &Key, store: &Store, engine: &Engine) {
+        let Some(uid) = self.by_cluster.get(&slot.cluster) else { return };
+        let Some(mailbox) = self.all.get_mut(uid) else { return };
+        let claimant = engine.claimant(slot).filter(|source| source.cluster != self.provider);
+        let wanted = match engine.verdict(slot) {
+            // Withdrawn, never there, or another's.
+            None | Some(Verdict::Refused(_)) => false,
+            Some(Verdict::Settled) => claimant.is_some(),
+            // What nobody can decide about stays as it is, at the edge as well.
+            Some(Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_)) => true,
+        };
+        let carries = wanted && may_be_carried(&slot.kind) && !is_fixture(slot, engine, &self.provider);
+        let before = mailbox.carried.contains_key(slot);
+        match (before, carries) {
+            (false, true) => {
+                let Some(carried) = carried(slot, claimant, store) else { return };
+                mailbox.the_one.carry(carried.clone());
+                *mailbox.kinds.entry(slot.kind.clone()).or_default() += 1;
+                mailbox.carried.insert(slot.clone(), carried);
+            }
+            (true, false) => {
+                if let Some(carried) = mailbox.carried.remove(slot) {
+                    mailbox.the_one.drop(&carried);
+                }
+                if let Some(count) = mailbox.kinds.get_mut(&slot.kind) {
+                    *count -= 1;
+                    if *count == 0 {
+                        mailbox.kinds.remove(&slot.kind);
+                    }
+                }
+            }
+            _ => return,
+        }
+        self.stale.insert(uid.clone());
+    }
+
+    /// From now on syncers are told what they are to carry.
+    pub(super) fn tell(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            self.stale.extend(self.all.keys().cloned());
+        }
+    }
+
+    /// Routes for the mailboxes that changed.
+    pub(super) fn configure(&mut self, orders: &mut Vec<Order>) {
+        for uid in std::mem::take(&mut self.stale) {
+            let Some(mailbox) = self.all.get_mut(&uid) else { continue };
+            let synced = SyncedKinds {
+                carried: mailbox.kinds.keys().cloned().collect(),
+                upsync: mailbox.upsync.clone(),
+            };
+            let mut fixtures = contents(&self.path, &synced);
+            if self.told {
+                let kind = KindId::new(group::EDGE, "syncerconfigs");
+                fixtures.extend(mailbox.the_one.configs().map(|config| Fixture {
+                    kind: kind.clone(),
+                    namespace: Name::EMPTY,
+                    name: config.name.clone(),
+                    body: config.body.clone(),
+                }));
+            }
+            let workspace = Key {
+                cluster: self.provider.clone(),
+                kind: workspaces(),
+                namespace: Name::EMPTY,
+                name: mailbox.workspace.clone(),
+            };
+            let id = Furnished::id_of(&mailbox.workspace, &mailbox.cluster);
+            let route =
+                Furnished::new(workspace, mailbox.cluster.clone(), fixtures, HERE, Arc::clone(&self.marks));
+            orders.push(Order::Configure(id, Some(Arc::new(route))));
+        }
+    }
+}
+
+/// Whether the views show a mailbox: its bindings are in force, and copies in it would be seen.
+fn takes_copies(store: &Store, cluster: &ClusterId) -> bool {
+    let shown = |kind: KindId| {
+        let range = store.range(cluster, &kind, None);
+        range.is_ok_and(|range| matches!(range.missing(), Ok(_) | Err(Doubt::Claimed | Doubt::CatchingUp)))
+    };
+    shown(KindId::new(group::EDGE, "syncerconfigs")) && shown(KindId::new("", "configmaps"))
+}
+
+/// Kinds that are for the mailbox and not for the edge.
+fn may_be_carried(kind: &KindId) -> bool {
+    !matches!(kind.group(), "apis.kcp.io" | "tenancy.kcp.io" | "core.kcp.io")
+}
+
+/// What stands in a mailbox whatever is placed there is no copy.
+fn is_fixture(slot: &Key, engine: &Engine, provider: &ClusterId) -> bool {
+    engine.claimant(slot).is_some_and(|source| source.cluster == *provider)
+}
+
+fn carried(slot: &Key, source: Option<&Key>, store: &Store) -> Option<Carried> {
+    let seen = |key: &Key| match store.get(key) {
+        Seen::Present(object) => Some(Name::new(denature::version_of(&object.api_version()))),
+        Seen::Absent(_) | Seen::Unknown(_) => None,
+    };
+    let version = source.and_then(seen).or_else(|| seen(slot))?;
+    Some(Carried {
+        kind: denature::at_edge(&slot.kind).into_owned(),
+        version,
+        namespace: slot.namespace.clone(),
+        name: slot.name.clone(),
+    })
+}

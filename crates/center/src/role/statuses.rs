@@ -1,0 +1,201 @@
+//! What the center says on the objects that it was told by: Locations, SyncTargets and EdgePlacements.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mailboat_api::condition::Condition;
+use mailboat_engine::role::{CallId, Order};
+use mailboat_object::json::Raw;
+use mailboat_object::key::{Key, Name, Uid};
+use mailboat_object::object::Object;
+use mailboat_object::timestamp::unix_seconds;
+use mailboat_object::wire::{Call, Fault, Part, Verb};
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+use mailboat_store::time::{Moment, Now};
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::mailboxes::Mailboxes;
+use crate::mailbox::{Limits, Pulse, Standing, judge};
+use crate::schedule::Schedule;
+
+/// What could not be written is tried again after this.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Statuses that are written at once; more wait for an answer.
+const MOST_UNDER_WAY: usize = 16;
+
+/// Whose status may have to be written, and what is known of syncers.
+pub(super) struct Statuses {
+    manager: Name,
+    limits: Limits,
+    due: BTreeSet<Key>,
+    later: BTreeSet<(Moment, Key)>,
+    under_way: BTreeMap<CallId, Key>,
+    targets: BTreeMap<Uid, Key>,
+    pulses: BTreeMap<Uid, Pulse>,
+    /// When each syncer will have been silent for too long, in Unix seconds.
+    silences: BTreeSet<(u64, Uid)>,
+}
+
+impl Statuses {
+    pub(super) fn new(manager: Name, limits: Limits) -> Self {
+        Self {
+            manager,
+            limits,
+            due: BTreeSet::new(),
+            later: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            pulses: BTreeMap::new(),
+            silences: BTreeSet::new(),
+        }
+    }
+
+    /// The status of an object may have to be another.
+    pub(super) fn touch(&mut self, key: &Key) {
+        self.due.insert(key.clone());
+    }
+
+    /// A SyncTarget was seen.
+    pub(super) fn sees_target(&mut self, target: &Object) {
+        self.targets.insert(target.uid.clone(), target.key.clone());
+        self.touch(&target.key);
+    }
+
+    /// A SyncTarget's mailbox changed.
+    pub(super) fn touch_target(&mut self, uid: &Uid) {
+        if let Some(key) = self.targets.get(uid) {
+            self.due.insert(key.clone());
+        }
+    }
+
+    /// What a syncer last wrote into the status of its configuration.
+    pub(super) fn hears(&mut self, uid: &Uid, config: &Object, now: Now) {
+        let written = config.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
+        let Some(beat) = written.and_then(|text| unix_seconds(&text)) else { return };
+        let before = self.pulses.get(uid).copied();
+        let pulse = match before {
+            Some(before) => before.seen(beat, now.wall_seconds),
+            None => Pulse::first(beat, now.wall_seconds),
+        };
+        if before == Some(pulse) {
+            return;
+        }
+        if let Some(before) = before {
+            self.silences.remove(&(before.silent_from(self.limits), uid.clone()));
+        }
+        self.silences.insert((pulse.silent_from(self.limits), uid.clone()));
+        self.pulses.insert(uid.clone(), pulse);
+        self.touch_target(uid);
+    }
+
+    /// What came of a write. False if it was none of these.
+    pub(super) fn answered<T>(&mut self, now: Moment, id: CallId, reply: &Result<T, Fault>) -> bool {
+        let Some(key) = self.under_way.remove(&id) else { return false };
+        if let Err(fault) = reply {
+            tracing::debug!(%key, %fault, "a status could not be written");
+            self.later.insert((now + AGAIN_AFTER, key));
+        }
+        true
+    }
+
+    /// Writes what is due, and says when to ask again.
+    pub(super) fn next(
+        &mut self,
+        now: Now,
+        seen: &Sight<'_>,
+        mut id: impl FnMut() -> CallId,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        while let Some((at, uid)) = self.silences.first().cloned() {
+            if at > now.wall_seconds {
+                break;
+            }
+            self.silences.remove(&(at, uid.clone()));
+            self.touch_target(&uid);
+        }
+        while let Some((at, key)) = self.later.first().cloned() {
+            if at > now.mono {
+                break;
+            }
+            self.later.remove(&(at, key.clone()));
+            self.due.insert(key);
+        }
+        for key in std::mem::take(&mut self.due) {
+            if self.under_way.len() >= MOST_UNDER_WAY || self.under_way.values().any(|busy| *busy == key) {
+                self.later.insert((now.mono + Duration::from_secs(1), key));
+                continue;
+            }
+            let Seen::Present(object) = seen.store.get(&key) else { continue };
+            if let Some(patch) = self.patch(now, seen, object) {
+                let body = Arc::from(json!({ "status": patch }).to_string().into_bytes());
+                let verb = Verb::Merge { body, manager: self.manager.clone() };
+                let id = id();
+                orders.push(Order::Reach(key.cluster.clone()));
+                orders.push(Order::Call(
+                    id,
+                    Call { key: key.clone(), verb, part: Part::Status, dry_run: false },
+                ));
+                self.under_way.insert(id, key);
+            }
+        }
+        let silent = self.silences.first().map(|(at, _)| {
+            let seconds = at.saturating_sub(now.wall_seconds).max(1);
+            now.mono + Duration::from_secs(seconds)
+        });
+        [silent, self.later.first().map(|(at, _)| *at)].into_iter().flatten().min()
+    }
+
+    /// What an object's status should say otherwise; `None` if it says it already.
+    fn patch(&self, now: Now, seen: &Sight<'_>, object: &Object) -> Option<Value> {
+        let wanted = match Kind::of(&object.key.kind)? {
+            Kind::Target => return self.target(now, seen, object),
+            Kind::Location => {
+                let (instances, available) = seen.schedule.instances(&object.key)?;
+                json!({ "instances": instances, "availableInstances": available })
+            }
+            Kind::Placement => (seen.placement)(object)?,
+            Kind::Slice => return None,
+        };
+        let status = object.get(&["status"]).map_or(Value::Null, Raw::to_value);
+        let differs =
+            |(member, value): (&String, &Value)| status.get(member).unwrap_or(&Value::Null) != value;
+        wanted.as_object()?.iter().any(differs).then_some(wanted)
+    }
+
+    fn target(&self, now: Now, seen: &Sight<'_>, target: &Object) -> Option<Value> {
+        let conditions: Vec<Condition> = target
+            .get(&["status", "conditions"])
+            .and_then(|conditions| serde_json::from_str(conditions.json()).ok())
+            .unwrap_or_default();
+        let written = target.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
+        let written = written.and_then(|text| unix_seconds(&text));
+        let mailbox_missing = match seen.mailboxes.destination(&target.uid) {
+            Some(_) => None,
+            None => Some("its mailbox is being made".to_owned()),
+        };
+        let unschedulable = target.get(&["spec", "unschedulable"]).and_then(Raw::as_bool).unwrap_or_default();
+        let generation = i64::try_from(target.generation).unwrap_or_default();
+        let standing = Standing { mailbox_missing, unschedulable, generation };
+        let pulse = self.pulses.get(&target.uid).copied();
+        let judged = judge(&conditions, written, pulse, &standing, now.wall_seconds, self.limits)?;
+        let mut patch = json!({ "conditions": judged.conditions });
+        if let Some(beat) = judged.heartbeat.and_then(|at| i64::try_from(at).ok())
+            && let Ok(beat) = jiff::Timestamp::from_second(beat)
+        {
+            patch["lastSyncerHeartbeatTime"] = json!(mailboat_api::Time(beat));
+        }
+        Some(patch)
+    }
+}
+
+/// What statuses are made from.
+pub(super) struct Sight<'a> {
+    pub(super) store: &'a Store,
+    pub(super) schedule: &'a Schedule,
+    pub(super) mailboxes: &'a Mailboxes,
+    /// What an EdgePlacement's status should say.
+    pub(super) placement: &'a dyn Fn(&Object) -> Option<Value>,
+}

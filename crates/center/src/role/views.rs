@@ -1,0 +1,147 @@
+//! The views through which the center reads: which there are, where their endpoints are, and what is followed there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mailboat_api::names::{export, group};
+use mailboat_engine::role::{Order, Where};
+use mailboat_object::catalog::Catalog;
+use mailboat_object::json::Raw;
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::{Keep, Object};
+use mailboat_store::interest::{Filter, Interest, PlaceId};
+use mailboat_store::seen::{Doubt, News, Seen};
+use mailboat_store::store::Store;
+
+/// The exports whose views are read.
+const VIEWS: [&str; 6] =
+    [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::DENATURED, export::MAILBOX];
+
+/// The edge kinds that are read whole: they say what goes where.
+const EDGE_KINDS: [&str; 6] =
+    ["customizers", "edgeplacements", "locations", "singleplacementslices", "syncerconfigs", "synctargets"];
+
+/// The views, and how far they were read.
+#[derive(Default)]
+pub(super) struct Views {
+    opened: BTreeMap<&'static str, Vec<Name>>,
+    serves: BTreeMap<PlaceId, Arc<Catalog>>,
+    known: BTreeMap<(PlaceId, KindId), Result<(), Doubt>>,
+}
+
+/// A view as a place.
+pub(super) fn place(export_name: &str) -> PlaceId {
+    PlaceId(Name::new(&format!("view/{export_name}")))
+}
+
+/// The kind of endpoint slices, which say where a view is.
+pub(super) fn endpoint_slices() -> KindId {
+    KindId::new("apis.kcp.io", "apiexportendpointslices")
+}
+
+impl Views {
+    /// Opens the views whose endpoints came or changed.
+    pub(super) fn open(&mut self, provider: &ClusterId, store: &Store, orders: &mut Vec<Order>) {
+        for name in VIEWS {
+            let key = Key {
+                cluster: provider.clone(),
+                kind: endpoint_slices(),
+                namespace: Name::EMPTY,
+                name: Name::new(name),
+            };
+            let Seen::Present(slice) = store.get(&key) else { continue };
+            let urls = endpoints(slice);
+            if self.opened.get(name) != Some(&urls) {
+                self.opened.insert(name, urls.clone());
+                orders.push(Order::Open(place(name), Where::View(urls)));
+            }
+        }
+    }
+
+    /// What a view serves.
+    pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) {
+        if VIEWS.iter().any(|name| place(name) == *at) {
+            self.serves.insert(at.clone(), Arc::clone(catalog));
+        }
+    }
+
+    pub(super) fn observe(&mut self, news: &News) {
+        if let News::Scope { place, cluster: None, kind, known } = news {
+            self.known.insert((place.clone(), kind.clone()), *known);
+        }
+    }
+
+    /// What is followed in the views.
+    pub(super) fn interests(&self) -> Vec<Interest> {
+        let mut interests = Vec::new();
+        let mut follow = |at: &PlaceId, kind: KindId, keep: Keep| {
+            interests.push(Interest { place: at.clone(), kind, filter: Filter::All, keep });
+        };
+        for name in self.opened.keys() {
+            let at = place(name);
+            match *name {
+                export::EDGE => {
+                    for resource in EDGE_KINDS {
+                        follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
+                    }
+                }
+                export::WORKLOAD => follow(&at, KindId::new(group::WORKLOAD, "synctargets"), Keep::Whole),
+                export::SCHEDULING => follow(&at, KindId::new(group::SCHEDULING, "locations"), Keep::Whole),
+                // Whatever may hold a copy: after a restart nobody remembers which kinds were placed before.
+                _ => {
+                    for kind in self.kinds_of_copies(&at) {
+                        follow(&at, kind, Keep::HeadAndStatus);
+                    }
+                }
+            }
+        }
+        interests
+    }
+
+    fn kinds_of_copies(&self, at: &PlaceId) -> BTreeSet<KindId> {
+        let served = self.serves.get(at).into_iter().flat_map(|catalog| catalog.iter());
+        let own =
+            |kind: &KindId| matches!(kind.group(), "core.kcp.io" | "apis.kcp.io" | "coordination.k8s.io");
+        let bindings = |kind: &KindId| kind.group() == "apis.kcp.io" && kind.resource() == "apibindings";
+        served
+            .filter(|served| served.verbs.can_follow())
+            .map(|served| served.kind.clone())
+            .filter(|kind| !own(kind) || bindings(kind))
+            .collect()
+    }
+
+    /// Whether everything that is followed in all views was listed.
+    pub(super) fn are_listed(&self) -> bool {
+        self.waits_for().is_none()
+    }
+
+    /// What is still waited for, for people. A view without an endpoint shows nothing to be there or not, and is nothing
+    /// to wait for.
+    pub(super) fn waits_for(&self) -> Option<String> {
+        if let Some(missing) = VIEWS.iter().find(|name| !self.opened.contains_key(*name)) {
+            return Some(format!("the endpoint slice of {missing} is not there"));
+        }
+        if self.opened.get(export::EDGE).is_some_and(Vec::is_empty) {
+            return Some(format!("no workspace is bound to {}", export::EDGE));
+        }
+        let shown: Vec<PlaceId> =
+            self.opened.iter().filter(|(_, urls)| !urls.is_empty()).map(|(name, _)| place(name)).collect();
+        if let Some(silent) = shown.iter().find(|at| !self.serves.contains_key(at)) {
+            return Some(format!("{silent} did not say yet what it serves"));
+        }
+        let interests = self.interests().into_iter().filter(|interest| shown.contains(&interest.place));
+        interests.into_iter().find_map(|Interest { place, kind, .. }| {
+            match self.known.get(&(place.clone(), kind.clone())) {
+                Some(Ok(())) => None,
+                Some(Err(doubt)) => Some(format!("{kind} in {place}: {doubt}")),
+                None => Some(format!("{kind} in {place} was not read yet")),
+            }
+        })
+    }
+}
+
+fn endpoints(slice: &Object) -> Vec<Name> {
+    let listed = slice.get(&["status", "endpoints"]).into_iter().flat_map(Raw::elements);
+    let urls = listed.filter_map(|endpoint| Some(Name::new(&endpoint.member("url")?.as_str()?)));
+    urls.collect::<BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,103 @@
+//! A placement's slices as a route: it wants them in its own workspace.
+
+use std::sync::Arc;
+
+use mailboat_api::names::group;
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::mark::Marks;
+use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::object::Object;
+
+use super::Slice;
+
+/// The slices of one placement.
+pub struct Sliced {
+    id: RouteId,
+    scope: ScopeId,
+    placement: Key,
+    slices: Vec<Slice>,
+    to: Arc<[DestinationId]>,
+    policy: Arc<Policy>,
+}
+
+impl Sliced {
+    /// The route of a placement; `here` stands for wherever its workspace is.
+    pub fn new(placement: Key, slices: Vec<Slice>, here: DestinationId, marks: Arc<dyn Marks>) -> Self {
+        let id = Self::id_of(&placement);
+        let policy = Policy {
+            delivery: Delivery::Apply,
+            status: StatusReturn::Off,
+            withdrawal: Withdrawal::Delete,
+            finalizer: None,
+            adopt: Adopt::Never,
+            marks,
+        };
+        Self {
+            scope: ScopeId(id.0.clone()),
+            id,
+            placement,
+            slices,
+            to: Arc::from([here]),
+            policy: Arc::new(policy),
+        }
+    }
+
+    /// The name of a placement's route, the same over restarts.
+    pub fn id_of(placement: &Key) -> RouteId {
+        RouteId(Name::new(&format!("slices/{}/{}", placement.cluster, placement.name)))
+    }
+}
+
+impl Route for Sliced {
+    fn id(&self) -> &RouteId {
+        &self.id
+    }
+
+    fn scope(&self) -> &ScopeId {
+        &self.scope
+    }
+
+    fn rank(&self) -> Rank {
+        Rank { since: 0, name: self.id.0.clone() }
+    }
+
+    fn configuration(&self) -> Digest {
+        Digest::NONE
+    }
+
+    fn sources(&self) -> &[Sources] {
+        &[]
+    }
+
+    fn source(&self) -> Option<&Key> {
+        Some(&self.placement)
+    }
+
+    fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {
+        Ok(Selected { to: Arc::clone(&self.to), by: Name::new("spec.locationSelectors") })
+    }
+
+    fn project(&self, source: &Object, _: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let slot = |slice: &Slice| Key {
+            cluster: source.key.cluster.clone(),
+            kind: KindId::new(group::EDGE, "singleplacementslices"),
+            namespace: Name::EMPTY,
+            name: slice.name.clone(),
+        };
+        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let wants = self.slices.iter().map(|slice| Want {
+            slot: slot(slice),
+            origin: origin.clone(),
+            body: slice.body.clone(),
+            policy: Arc::clone(&self.policy),
+        });
+        Ok(wants.collect())
+    }
+
+    fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(None)
+    }
+}
