@@ -31,7 +31,7 @@ pub const ALIASES: &[Alias] = &[
         shown: "kubectl kcp",
         words: Some(&["workload", "edge-sync"]),
     },
-    Alias { name: "kubectl-ws", shown: "kubectl ws", words: None },
+    Alias { name: "kubectl-ws", shown: "kubectl", words: Some(&["ws"]) },
     Alias { name: "workload-syncer", shown: "workload-syncer", words: None },
     Alias { name: "api-syncagent", shown: "api-syncagent", words: None },
 ];
@@ -89,6 +89,7 @@ mod tests {
                 "bin/kubectl-kubestellar-syncer_gen a --syncer-image i",
                 "kubectl kubestellar/syncer-gen/a/--syncer-image/i",
             ),
+            ("kubectl-ws root:a", "kubectl/ws/root:a"),
             ("kubectl-kcp-workload-edge_sync a --image i", "kubectl kcp/workload/edge-sync/a/--image/i"),
         ] {
             assert_eq!(words(line).map(|words| words.join("/")).as_deref(), Ok(expected), "{line}");
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_name_without_a_command_is_refused_in_one_sentence() {
-        for name in ["kubectl-ws", "workload-syncer", "/usr/bin/api-syncagent"] {
+        for name in ["workload-syncer", "/usr/bin/api-syncagent"] {
             let told = words(name).expect_err(name).to_string();
             assert!(told.contains(name.rsplit('/').next().unwrap()) && told.contains("--help"), "{told}");
         }

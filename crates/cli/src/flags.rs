@@ -2,6 +2,7 @@
 
 mod customize;
 mod syncer;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,11 @@ use mailboat_registration::rights::EdgeAccessArgument;
 
 pub use customize::CustomizeArguments;
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
+pub use workspaces::{
+    EnsureArguments, Ensured, GetArguments, InventoryFlags, Listing, LocationArguments,
+    PrepForClusterArguments, PrepForSyncerArguments, RemoveArguments, Removed, ServerFlags, Shown,
+    WmwArguments, WsArguments, WsCommand,
+};
 
 /// Carry workloads from one center to many edge clusters, and bring back what they report
 #[derive(Debug, Parser)]
@@ -37,6 +43,12 @@ pub enum Command {
     /// Older names of commands
     #[command(subcommand, hide = true)]
     Workload(Workload),
+    Ws(WsArguments),
+    Ensure(EnsureArguments),
+    Remove(RemoveArguments),
+    PrepForSyncer(PrepForSyncerArguments),
+    PrepForCluster(PrepForClusterArguments),
+    Get(GetArguments),
     Customize(CustomizeArguments),
     Link(LinkArguments),
     Completion(CompletionArguments),

@@ -8,22 +8,29 @@
 //! are spoken to in `mailboat-cluster`; commands ask, send and tell.
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
-//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`customize`], [`link`]; `place` is how they reach servers,
-//! [`failure`] how they fail, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
+//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`customize`],
+//! [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
+//! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
 pub mod customize;
 mod documents;
+pub mod ensure;
 pub mod failure;
 pub mod flags;
+pub mod get;
 pub mod keeper;
 pub mod link;
 mod log;
 mod output;
 mod place;
+pub mod prep;
+mod site;
 pub mod syncer;
 pub mod syncer_gen;
 pub mod syncer_remove;
+mod table;
+pub mod ws;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -88,6 +95,12 @@ fn carry_out(command: Command) -> Result<()> {
             asynchronously(syncer_gen::run(&arguments))
         }
         Command::SyncerRemove(arguments) => asynchronously(syncer_remove::run(&arguments)),
+        Command::Ws(arguments) => asynchronously(ws::run(&arguments)),
+        Command::Ensure(arguments) => asynchronously(ensure::run(&arguments)),
+        Command::Remove(arguments) => asynchronously(ensure::remove(&arguments)),
+        Command::PrepForSyncer(arguments) => asynchronously(prep::for_syncer(&arguments)),
+        Command::PrepForCluster(arguments) => asynchronously(prep::for_cluster(&arguments)),
+        Command::Get(arguments) => asynchronously(get::run(&arguments)),
         Command::Customize(arguments) => customize::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Completion(arguments) => {

@@ -80,7 +80,8 @@ mod tests {
                 "kubectl-kcp-workload-edge_sync",
                 "kubectl-kubestellar",
                 "kubectl-kubestellar-syncer_gen",
-                "kubectl-mailboat"
+                "kubectl-mailboat",
+                "kubectl-ws"
             ]
         );
         for name in names {

@@ -10,9 +10,12 @@
 //!
 //! Reading order: [`names`] (who is who), [`mailbox`] (where we are), [`rights`] (what a syncer may), [`account`] (the
 //! mailbox's half), [`manifest`] (the edge's half), [`lifetime`], [`token`] and [`renewal`] (a token's life), [`removal`]
-//! (the way back).
+//! (the way back); before all that, [`inventory`] (how an edge is described), [`workspace`] and [`kubeconfig`] (how one
+//! gets from workspace to workspace).
 
 pub mod account;
+pub mod inventory;
+pub mod kubeconfig;
 pub mod lifetime;
 pub mod mailbox;
 pub mod manifest;
@@ -21,6 +24,7 @@ pub mod removal;
 pub mod renewal;
 pub mod rights;
 pub mod token;
+pub mod workspace;
 
 pub use account::Registration;
 pub use mailbox::Mailbox;

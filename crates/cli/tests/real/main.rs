@@ -1,4 +1,4 @@
-//! What is promised of registration and of the syncer, on real kcp and real Kubernetes, by the programs themselves. Every
+//! What is promised of registration, of workspaces and of the syncer, on real kcp and real Kubernetes, by the programs themselves. Every
 //! scenario is a module of its own and takes a fresh mailbox; those that a person can follow stand in docs/scenarios.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,3 +20,4 @@ mod renature;
 mod restart;
 mod status_return;
 mod upsync;
+mod workspaces;

@@ -1,0 +1,249 @@
+//! `mailboat ensure` and `mailboat remove`: edges in inventory workspaces, and workload management workspaces.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use mailboat_api::names::{annotation, export, group};
+use mailboat_cluster::Cluster;
+use mailboat_object::key::{Key, KindId};
+use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_registration::inventory::{self, Described};
+use mailboat_registration::workspace::{ROOT, WorkspacePath};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{before_writing, refusal};
+use crate::flags::{
+    EnsureArguments, Ensured, InventoryFlags, LocationArguments, RemoveArguments, Removed, ServerFlags,
+    WmwArguments,
+};
+use crate::place::{get, key, list};
+use crate::site::{Made, Site, bind, create, delete, patch, workspace_key};
+
+/// How long the center may take to withdraw what a workspace placed.
+const WITHDRAWAL_LIMIT: Duration = Duration::from_mins(5);
+const GLANCE: Duration = Duration::from_millis(500);
+
+/// Makes what is described.
+pub async fn run(arguments: &EnsureArguments) -> Result<()> {
+    match &arguments.what {
+        Ensured::Location(location) => ensure_location(location).await,
+        Ensured::Wmw(workspace) => ensure_wmw(workspace).await,
+    }
+}
+
+/// Takes it away.
+pub async fn remove(arguments: &RemoveArguments) -> Result<()> {
+    match &arguments.what {
+        Removed::Location { name, inventory } => remove_location(name, inventory).await,
+        Removed::Wmw { name, server } => remove_wmw(name, server).await,
+    }
+}
+
+/// Makes a SyncTarget and its Location, and gives both the labels.
+pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()> {
+    let labels: BTreeMap<String, String> = arguments.labels.iter().cloned().collect();
+    let edge = Described::new(&arguments.name, labels).map_err(|bad| refusal(bad.to_string()))?;
+    let (path, cluster) = inventory_workspace(&arguments.inventory).await?;
+    let binding = inventory::binding(
+        export::BINDING_IN_INVENTORY_WORKSPACE,
+        &arguments.inventory.provider_workspace,
+        export::EDGE,
+    );
+    if !serves_edges(&cluster, &path).await? && bind(&cluster, &path, &binding).await? == Made::Now {
+        eprintln!("apibinding {} made in {path}", export::BINDING_IN_INVENTORY_WORKSPACE);
+    }
+    for (resource, wanted) in [("synctargets", edge.sync_target()), ("locations", edge.location())] {
+        let key = key("", group::EDGE, resource, "", &arguments.name);
+        let what = format!("{} {}", wanted["kind"].as_str().unwrap_or_default(), arguments.name);
+        let failed = |fault: Fault| before_writing(&format!("{what} in {path} cannot be ensured"), &fault);
+        let found: Option<Value> = get(&cluster, key.clone()).await.map_err(failed)?;
+        let done = match found {
+            None => {
+                create(&cluster, key, &wanted).await.map_err(failed)?;
+                "made"
+            }
+            Some(found) => match edge.labels_missing_from(&found, &wanted) {
+                None => "unchanged",
+                Some(labels) => {
+                    patch(&cluster, key, &labels).await.map_err(failed)?;
+                    "labelled"
+                }
+            },
+        };
+        eprintln!("{what}: {done}");
+    }
+    Ok(())
+}
+
+async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
+    let (path, cluster) = inventory_workspace(flags).await?;
+    for resource in ["locations", "synctargets"] {
+        let key = key("", group::EDGE, resource, "", name);
+        let failed =
+            |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be removed"), &fault);
+        let found: Option<Value> = match get(&cluster, key.clone()).await {
+            Err(fault) if fault.kind == FaultKind::Unserved => None,
+            other => other.map_err(failed)?,
+        };
+        match found {
+            None => eprintln!("{resource} {name}: not there"),
+            Some(found) => {
+                delete(&cluster, key, &found).await.map_err(failed)?;
+                eprintln!("{resource} {name}: removed");
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn inventory_workspace(flags: &InventoryFlags) -> Result<(WorkspacePath, Cluster)> {
+    let site = Site::reach(&flags.server).await?;
+    site.named(flags.imw.as_deref()).await
+}
+
+/// Whether edges can be described in a workspace already, by whatever binding.
+async fn serves_edges(cluster: &Cluster, path: &WorkspacePath) -> Result<bool> {
+    match cluster.served(&KindId::new(group::EDGE, "synctargets")).await {
+        Ok(_) => Ok(true),
+        Err(fault) if fault.kind == FaultKind::Unserved => Ok(false),
+        Err(fault) => {
+            Err(before_writing(&format!("the workspace {path} cannot be asked what it serves"), &fault))
+        }
+    }
+}
+
+async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
+    let path = wmw_path(&arguments.name)?;
+    let site = Site::reach(&arguments.server).await?;
+    let cluster = site.at(&path);
+    if site.make_workspace(&path, None).await? == Made::Now {
+        eprintln!("workspace {path}: made");
+    }
+    if !arguments.with_kube {
+        refuse_to_unbind(&cluster, &path).await?;
+    }
+    for (name, export_name) in inventory::workload_bindings(arguments.with_kube) {
+        let binding = inventory::binding(name, &arguments.provider_workspace, export_name);
+        let made = bind(&cluster, &path, &binding).await? == Made::Now;
+        eprintln!("apibinding {name}: {}", if made { "made" } else { "unchanged" });
+    }
+    let kinds = ["clusterroles", "clusterrolebindings"];
+    for (resource, wanted) in kinds.into_iter().zip(inventory::center_rights()) {
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+        let key = key("", "rbac.authorization.k8s.io", resource, "", name);
+        let failed =
+            |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be made"), &fault);
+        let found: Option<Value> = get(&cluster, key.clone()).await.map_err(failed)?;
+        if found.is_none() {
+            create(&cluster, key, &wanted).await.map_err(failed)?;
+            eprintln!("{resource} {name}: made");
+        }
+    }
+    Ok(())
+}
+
+/// A binding that goes takes every object of its kinds along: that is not done in passing.
+async fn refuse_to_unbind(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
+    for name in [inventory::COMPUTE_BINDING, inventory::DENATURED_BINDING] {
+        let found: Result<Option<Value>, _> =
+            get(cluster, key("", "apis.kcp.io", "apibindings", "", name)).await;
+        let found = found
+            .map_err(|fault| before_writing(&format!("the APIBindings of {path} cannot be read"), &fault))?;
+        if found.is_some() {
+            return Err(refusal(format!(
+                "{path} has the APIBinding {name}, and without it every object of its kinds is deleted; if that is meant, \
+                 run `kubectl delete apibinding {name}` there"
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn remove_wmw(name: &str, server: &ServerFlags) -> Result<()> {
+    let path = wmw_path(name)?;
+    let site = Site::reach(server).await?;
+    let parent = path.parent().map_err(|bad| refusal(bad.to_string()))?;
+    let above = site.at(&parent);
+    let key = workspace_key(path.name());
+    let failed = |fault: Fault| before_writing(&format!("the workspace {path} cannot be removed"), &fault);
+    let found: Option<Value> = get(&above, key.clone()).await.map_err(failed)?;
+    let Some(found) = found else {
+        eprintln!("workspace {path}: not there");
+        return Ok(());
+    };
+    withdraw(&site.at(&path), &path).await?;
+    delete(&above, key, &found).await.map_err(failed)?;
+    eprintln!("workspace {path}: removed");
+    Ok(())
+}
+
+/// Deletes all placements of a workspace, and waits until the center has withdrawn what they placed. Withdrawals
+/// that it holds because they are many are confirmed: this command is the confirmation.
+async fn withdraw(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
+    let kind = KindId::new(group::EDGE, "edgeplacements");
+    let end = Instant::now() + WITHDRAWAL_LIMIT;
+    let mut told = false;
+    loop {
+        let placements = match list(cluster, &kind, "").await {
+            Ok(placements) => placements,
+            Err(fault) if fault.kind == FaultKind::Unserved => return Ok(()),
+            Err(fault) => {
+                return Err(before_writing(
+                    &format!("the EdgePlacements of {path} cannot be listed"),
+                    &fault,
+                ));
+            }
+        };
+        if placements.is_empty() {
+            return Ok(());
+        }
+        if !told {
+            eprintln!("withdrawing what {} EdgePlacements of {path} placed", placements.len());
+            told = true;
+        }
+        for placement in &placements {
+            let name = placement["metadata"]["name"].as_str().unwrap_or_default();
+            let key = key("", group::EDGE, "edgeplacements", "", name);
+            withdraw_one(cluster, key, placement)
+                .await
+                .map_err(|fault| anyhow!("EdgePlacement {name} in {path} cannot be withdrawn: {fault}"))?;
+        }
+        if Instant::now() >= end {
+            return Err(anyhow!(
+                "{} EdgePlacements of {path} are still there, so the workspace stays; the center has not withdrawn what \
+                 they placed, or does not run; run this again to go on waiting",
+                placements.len()
+            ));
+        }
+        sleep(GLANCE).await;
+    }
+}
+
+async fn withdraw_one(cluster: &Cluster, key: Key, placement: &Value) -> Result<(), Fault> {
+    if placement["metadata"]["deletionTimestamp"].is_null() {
+        return delete(cluster, key, placement).await;
+    }
+    let held = placement["status"]["awaitingConfirmation"]["changeId"].as_str();
+    let confirmed = placement["metadata"]["annotations"][annotation::CONFIRM_WITHDRAWAL].as_str();
+    match held {
+        Some(change) if confirmed != Some(change) => {
+            let confirm =
+                json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
+            match patch(cluster, key, &confirm).await {
+                Err(fault) if fault.kind == FaultKind::NotFound => Ok(()),
+                patched => patched,
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A workload workspace by its name below the root, or by its whole path.
+fn wmw_path(name: &str) -> Result<WorkspacePath> {
+    let path = if name.contains(':') || name == ROOT { name.to_owned() } else { format!("{ROOT}:{name}") };
+    let path = WorkspacePath::parse(&path).map_err(|bad| refusal(bad.to_string()))?;
+    path.parent().map_err(|bad| refusal(bad.to_string()))?;
+    Ok(path)
+}

@@ -1,0 +1,196 @@
+//! `mailboat get`: placements, edges and summaries of a workspace, and one kind of object over all mailboxes.
+
+use std::cmp::Ordering;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use mailboat_api::names::{MailboxName, annotation, group};
+use mailboat_cluster::{Cluster, Transport as _};
+use mailboat_object::catalog::Catalog;
+use mailboat_object::key::KindId;
+use mailboat_object::wire::FaultKind;
+use mailboat_registration::workspace::WorkspacePath;
+use serde_json::Value;
+
+use crate::documents::{self, Format, write_out};
+use crate::failure::{before_writing, refusal};
+use crate::flags::{GetArguments, Listing, Shown};
+use crate::place::list;
+use crate::site::Site;
+use crate::table::{self, Column, age, condition, text};
+
+/// Under which name the mailbox and the edge of an object are kept beside it while it is listed.
+const EDGE: &str = "mailboat.dev/edge";
+
+/// Shows what is asked for.
+pub async fn run(arguments: &GetArguments) -> Result<()> {
+    let site = Site::reach(&arguments.server).await?;
+    let (objects, columns) = match arguments.what {
+        Shown::Placements => (of_workspace(&site, arguments, "edgeplacements").await?, placement_columns()),
+        Shown::Edges => (of_workspace(&site, arguments, "synctargets").await?, edge_columns()),
+        Shown::Summary => (of_workspace(&site, arguments, "statussummaries").await?, summary_columns()),
+        Shown::Objects => (of_mailboxes(&site, arguments).await?, object_columns()),
+    };
+    match arguments.output {
+        Listing::Yaml => documents::print(&objects, Format::Yaml),
+        Listing::Json => documents::print(&objects, Format::Json),
+        Listing::Table if objects.is_empty() => {
+            eprintln!("there are none");
+            Ok(())
+        }
+        Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now())),
+    }
+}
+
+async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> Result<Vec<Value>> {
+    let (path, cluster) = site.named(arguments.workspace.as_deref()).await?;
+    let kind = KindId::new(group::EDGE, resource);
+    list(&cluster, &kind, "").await.map_err(|fault| match fault.kind {
+        FaultKind::Unserved => refusal(format!(
+            "the workspace {path} has no {resource}: it has no APIBinding to {}; `ensure location` and `ensure wmw` make \
+             one, and --workspace names another workspace",
+            group::EDGE
+        )),
+        _ => before_writing(&format!("{resource} in {path} cannot be listed"), &fault),
+    })
+}
+
+/// One kind in every mailbox. A mailbox that does not serve it has none of it.
+async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Vec<Value>> {
+    let provider =
+        WorkspacePath::parse(&arguments.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
+    let asked = arguments.kind.as_deref().unwrap_or_default();
+    let workspaces = list(&site.at(&provider), &KindId::new("tenancy.kcp.io", "workspaces"), "").await;
+    let workspaces = workspaces
+        .map_err(|fault| before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault))?;
+    let (mut objects, mut served) = (Vec::new(), false);
+    for workspace in &workspaces {
+        let name = workspace["metadata"]["name"].as_str().unwrap_or_default();
+        let Ok(path) = provider
+            .child(name)
+            .map_err(drop)
+            .and_then(|path| name.parse::<MailboxName>().map(|_| path).map_err(drop))
+        else {
+            continue;
+        };
+        let edge = text(
+            workspace,
+            &format!("/metadata/annotations/{}", annotation::SYNC_TARGET_NAME.replace('/', "~1")),
+        );
+        let cluster = site.at(&path);
+        let Some(kind) = find_kind(&cluster, &path, asked).await? else { continue };
+        served = true;
+        let found = list(&cluster, &kind, "").await;
+        let found =
+            found.map_err(|fault| before_writing(&format!("{kind} in {path} cannot be listed"), &fault))?;
+        objects.extend(found.into_iter().map(|mut object| {
+            object["metadata"]["annotations"][EDGE] = Value::from(if edge.is_empty() { name } else { &edge });
+            object
+        }));
+    }
+    if !served && !workspaces.is_empty() {
+        return Err(refusal(format!("no mailbox in {provider} serves a kind called {asked:?}")));
+    }
+    objects.sort_by(by_edge_and_name);
+    Ok(objects)
+}
+
+fn by_edge_and_name(one: &Value, other: &Value) -> Ordering {
+    let key = |object: &Value| {
+        (edge_of(object), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+    };
+    key(one).cmp(&key(other))
+}
+
+fn edge_of(object: &Value) -> String {
+    object["metadata"]["annotations"][EDGE].as_str().unwrap_or_default().to_owned()
+}
+
+async fn find_kind(cluster: &Cluster, path: &WorkspacePath, asked: &str) -> Result<Option<KindId>> {
+    let catalog = cluster.catalog().await;
+    let catalog = catalog.map_err(|fault| {
+        before_writing(&format!("the mailbox {path} cannot be asked what it serves"), &fault)
+    })?;
+    Ok(kind_called(&catalog, asked))
+}
+
+/// A kind by whatever kubectl would know it by: kind, plural, singular, short name, or plural and group.
+fn kind_called(catalog: &Catalog, asked: &str) -> Option<KindId> {
+    let whole = catalog.iter().find(|served| served.kind.to_string() == asked);
+    let lower = asked.to_lowercase();
+    let by_name = || {
+        catalog.iter().find(|served| {
+            let names = [served.resource(), &served.singular, &served.kind_name];
+            names.iter().any(|name| name.to_lowercase() == lower)
+                || served.short_names.iter().any(|short| short.as_str() == lower)
+        })
+    };
+    whole.or_else(by_name).map(|served| served.kind.clone())
+}
+
+fn name(object: &Value, _: Timestamp) -> String {
+    text(object, "/metadata/name")
+}
+
+fn created(object: &Value, now: Timestamp) -> String {
+    age(object, "/metadata/creationTimestamp", now)
+}
+
+fn placement_columns() -> Vec<Column> {
+    vec![
+        Column { heading: "NAME", cell: name },
+        Column { heading: "EDGES", cell: |object, _| text(object, "/status/destinationCount") },
+        Column { heading: "OBJECTS", cell: |object, _| text(object, "/status/matchedObjectCount") },
+        Column { heading: "READY", cell: |object, _| condition(object, "Ready") },
+        Column {
+            heading: "HELD",
+            cell: |object, _| text(object, "/status/awaitingConfirmation/withdrawals"),
+        },
+        Column { heading: "AGE", cell: created },
+    ]
+}
+
+fn edge_columns() -> Vec<Column> {
+    vec![
+        Column { heading: "NAME", cell: name },
+        Column { heading: "READY", cell: |object, _| condition(object, "Ready") },
+        Column { heading: "CORDONED", cell: |object, _| text(object, "/spec/unschedulable") },
+        Column {
+            heading: "LAST HEARD",
+            cell: |object, now| age(object, "/status/lastSyncerHeartbeatTime", now),
+        },
+        Column { heading: "LABELS", cell: labels },
+        Column { heading: "AGE", cell: created },
+    ]
+}
+
+fn labels(object: &Value, _: Timestamp) -> String {
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    let own = labels.filter(|(key, _)| *key != mailboat_api::names::label::SYNC_TARGET_ID);
+    own.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn summary_columns() -> Vec<Column> {
+    vec![
+        Column { heading: "NAME", cell: name },
+        Column { heading: "PLACEMENT", cell: |object, _| text(object, "/spec/placementName") },
+        Column { heading: "WANTED", cell: |object, _| text(object, "/status/totals/wanted") },
+        Column { heading: "DELIVERED", cell: |object, _| text(object, "/status/totals/delivered") },
+        Column { heading: "CURRENT", cell: |object, _| text(object, "/status/totals/current") },
+        Column { heading: "HEALTHY", cell: |object, _| text(object, "/status/totals/healthy") },
+        Column { heading: "BROKEN", cell: |object, _| text(object, "/status/totals/broken") },
+        Column { heading: "STALE", cell: |object, _| text(object, "/status/totals/stale") },
+        Column { heading: "AGE", cell: created },
+    ]
+}
+
+fn object_columns() -> Vec<Column> {
+    vec![
+        Column { heading: "EDGE", cell: |object, _| edge_of(object) },
+        Column { heading: "NAMESPACE", cell: |object, _| text(object, "/metadata/namespace") },
+        Column { heading: "NAME", cell: name },
+        Column { heading: "AGE", cell: created },
+    ]
+}

@@ -1,0 +1,112 @@
+//! Tables as kubectl prints them.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A column: its heading, and what stands in it for an object.
+pub(crate) struct Column {
+    pub(crate) heading: &'static str,
+    pub(crate) cell: fn(&Value, Timestamp) -> String,
+}
+
+/// Sets rows in columns, three spaces apart; none gives a sentence instead.
+pub(crate) fn set(columns: &[Column], objects: &[Value], now: Timestamp) -> String {
+    let headings: Vec<String> = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let rows = objects.iter().map(|object| columns.iter().map(|column| (column.cell)(object, now)).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(headings).chain(rows).collect();
+    let width = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text += cells.collect::<Vec<_>>().join("   ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// What stands under a path of members, as text; empty if there is nothing.
+pub(crate) fn text(object: &Value, pointer: &str) -> String {
+    match object.pointer(pointer) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The status of a condition; empty if it is not there.
+pub(crate) fn condition(object: &Value, type_: &str) -> String {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found =
+        conditions.filter(|condition| condition["type"] == type_).find_map(|found| found["status"].as_str());
+    found.unwrap_or_default().to_owned()
+}
+
+/// How long ago a time is, as kubectl says it.
+pub(crate) fn age(object: &Value, pointer: &str, now: Timestamp) -> String {
+    let Some(time) = object.pointer(pointer).and_then(Value::as_str) else { return String::new() };
+    let Ok(time) = time.parse::<Timestamp>() else { return "<invalid>".to_owned() };
+    duration((now.as_second() - time.as_second()).max(0))
+}
+
+/// Two units at most while a duration is short, and one when it is long.
+fn duration(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let two = |whole: i64, unit: &str, rest: i64, smaller: &str| {
+        if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{smaller}") }
+    };
+    match seconds {
+        ..120 => format!("{seconds}s"),
+        120..600 => two(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        _ => two(days / 365, "y", days % 365, "d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_said_as_kubectl_says_them() {
+        for (seconds, expected) in [
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (301, "5m1s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_860, "3h1m"),
+            (30_000, "8h"),
+            (172_800, "2d"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (63_072_000, "2y"),
+            (63_244_800, "2y2d"),
+        ] {
+            assert_eq!(duration(seconds), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let columns = [
+            Column { heading: "NAME", cell: |object, _| text(object, "/metadata/name") },
+            Column { heading: "READY", cell: |object, _| condition(object, "Ready") },
+            Column { heading: "AGE", cell: |object, now| age(object, "/metadata/creationTimestamp", now) },
+        ];
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let objects = [
+            json!({ "metadata": { "name": "a-long-name", "creationTimestamp": Timestamp::from_second(999_990).unwrap().to_string() },
+                "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }),
+            json!({ "metadata": { "name": "b" } }),
+        ];
+        assert_eq!(set(&columns, &objects, now), "NAME          READY   AGE\na-long-name   True    10s\nb\n");
+    }
+}

@@ -1,0 +1,144 @@
+//! From an empty center to described edges and a workload workspace, by the commands alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mailboat_testkit::{ADMIN, World};
+use serde_json::Value;
+
+use crate::mailbox::Provider;
+use crate::program::{kubectl, mailboat};
+
+#[tokio::test]
+async fn workspaces() {
+    let shared = World::shared().await.unwrap();
+    let center = shared.center();
+    let provider = Provider::make(center).await;
+    let folder = tempfile::tempdir().unwrap();
+    let scene =
+        Scene { kubeconfig: folder.path().join("config"), home: center.workspace("ws").await.unwrap().path };
+    fs::copy(center.kubeconfig(ADMIN, &scene.home).unwrap(), &scene.kubeconfig).unwrap();
+
+    scene.one_goes_through_workspaces_as_through_folders().await;
+    scene.what_is_not_there_is_not_entered().await;
+    scene.an_edge_is_described_once_however_often_it_is_done(&provider.workspace.path).await;
+    scene.a_workload_workspace_is_made_and_removed(&provider.workspace.path).await;
+}
+
+struct Scene {
+    kubeconfig: PathBuf,
+    /// The workspace that all this happens in.
+    home: String,
+}
+
+impl Scene {
+    fn file(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    async fn current(&self) -> String {
+        mailboat(self.file(), &["ws", "current", "--short"]).await.well().out.trim().to_owned()
+    }
+
+    async fn one_goes_through_workspaces_as_through_folders(&self) {
+        let home = &self.home;
+        assert_eq!(self.current().await, *home);
+        let said = mailboat(self.file(), &["ws", "create", "a", "--enter"]).await.well();
+        assert_eq!(said.out, format!("Current workspace is '{home}:a'.\n"));
+        // kubectl follows: it is the same kubeconfig.
+        let seen = kubectl(
+            self.file(),
+            &["get", "logicalcluster", "cluster", "-o", "jsonpath={.metadata.annotations.kcp\\.io/path}"],
+        )
+        .await
+        .well();
+        assert_eq!(seen.out, format!("{home}:a"));
+        mailboat(self.file(), &["ws", ".."]).await.well();
+        assert_eq!(self.current().await, *home);
+        mailboat(self.file(), &["ws", "-"]).await.well();
+        assert_eq!(self.current().await, format!("{home}:a"));
+        mailboat(self.file(), &["ws", &format!(":{home}")]).await.well();
+        mailboat(self.file(), &["ws", "ensure", "b:c"]).await.well();
+        mailboat(self.file(), &["ws", "ensure", "b:c"]).await.well();
+        assert_eq!(self.current().await, *home, "it was not asked to enter");
+        let tree = mailboat(self.file(), &["ws", "tree"]).await.well();
+        assert_eq!(tree.out, format!("{home}\n├── a\n└── b\n    └── c\n"));
+    }
+
+    async fn what_is_not_there_is_not_entered(&self) {
+        let before = fs::read_to_string(self.file()).unwrap();
+        mailboat(self.file(), &["ws", "missing"]).await.refused_with(&["missing", "ws tree"]);
+        mailboat(self.file(), &["ws", "Not a path"]).await.refused_with(&["small letters"]);
+        mailboat(self.file(), &["ws", "create", "a"]).await.refused_with(&["--ignore-existing"]);
+        mailboat(self.file(), &["get", "placements"]).await.refused_with(&["edgeplacements", "ensure wmw"]);
+        assert_eq!(fs::read_to_string(self.file()).unwrap(), before, "the kubeconfig was changed");
+    }
+
+    async fn an_edge_is_described_once_however_often_it_is_done(&self, provider: &str) {
+        let imw = format!("{}:a", self.home);
+        let ensure = |labels: &'static [&'static str]| {
+            let words = ["ensure", "location", "--imw", &imw, "--espw", provider, "guilder"];
+            let words: Vec<String> = words.iter().chain(labels).map(|word| (*word).to_owned()).collect();
+            async move {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                mailboat(self.file(), &words).await
+            }
+        };
+        ensure(&[]).await.refused_with(&["label"]);
+        ensure(&["id=x"]).await.refused_with(&["id"]);
+        let said = ensure(&["env=prod"]).await.well();
+        assert!(
+            said.err.contains("SyncTarget guilder: made") && said.err.contains("Location guilder: made"),
+            "{said:?}"
+        );
+        let said = ensure(&["env=prod"]).await.well();
+        assert!(said.err.contains("SyncTarget guilder: unchanged"), "{said:?}");
+        ensure(&["env=dev", "rack=7"]).await.well();
+        let edges = mailboat(self.file(), &["get", "edges", "-w", &imw, "-o", "json"]).await.well();
+        let edge: Value = serde_json::from_str(&edges.out).unwrap();
+        assert_eq!(
+            edge["metadata"]["labels"],
+            serde_json::json!({ "id": "guilder", "env": "dev", "rack": "7" })
+        );
+        let table = mailboat(self.file(), &["get", "edges", "-w", &imw]).await.well();
+        let lines: Vec<&str> = table.out.lines().collect();
+        assert!(
+            lines.len() == 2 && lines[0].starts_with("NAME") && lines[1].contains("env=dev,rack=7"),
+            "{table:?}"
+        );
+        let remove = ["remove", "location", "guilder", "--imw", &imw];
+        mailboat(self.file(), &remove).await.well();
+        let said = mailboat(self.file(), &remove).await.well();
+        assert!(said.err.contains("synctargets guilder: not there"), "{said:?}");
+    }
+
+    async fn a_workload_workspace_is_made_and_removed(&self, provider: &str) {
+        let path = format!("{}:wmw", self.home);
+        let ensure = ["ensure", "wmw", &path, "--with-kube", "false", "--espw", provider];
+        mailboat(self.file(), &ensure).await.well();
+        let said = mailboat(self.file(), &ensure).await.well();
+        assert!(said.err.contains("bind-espw: unchanged"), "{said:?}");
+        mailboat(self.file(), &["ws", &format!(":{path}")]).await.well();
+        let bound = kubectl(self.file(), &["get", "clusterrolebinding", "mailboat:center", "-o", "name"])
+            .await
+            .well();
+        assert!(bound.out.contains("mailboat:center"), "{bound:?}");
+        let placement = self.kubeconfig.with_file_name("placement.yaml");
+        fs::write(
+            &placement,
+            "apiVersion: edge.kubestellar.io/v2alpha1\nkind: EdgePlacement\nmetadata: {name: ep}\nspec:\n  \
+            locationSelectors: [{matchLabels: {env: prod}}]\n",
+        )
+        .unwrap();
+        kubectl(self.file(), &["apply", "-f", placement.to_str().unwrap()]).await.well();
+        let table = mailboat(self.file(), &["get", "placements"]).await.well();
+        assert!(table.out.lines().nth(1).is_some_and(|line| line.starts_with("ep")), "{table:?}");
+        let none = mailboat(self.file(), &["get", "summary"]).await.well();
+        assert!(none.out.is_empty() && none.err.contains("none"), "{none:?}");
+        mailboat(self.file(), &["ws", &format!(":{}", self.home)]).await.well();
+        let said = mailboat(self.file(), &["remove", "wmw", &path]).await.well();
+        assert!(said.err.contains("withdrawing") && said.err.contains("removed"), "{said:?}");
+        let again = mailboat(self.file(), &["remove", "wmw", &path]).await;
+        assert_eq!(again.code, Some(0), "{again:?}");
+    }
+}

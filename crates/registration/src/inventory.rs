@@ -1,0 +1,193 @@
+//! An edge in an inventory workspace: a SyncTarget, and the Location that leads to it.
+
+use std::collections::BTreeMap;
+
+use mailboat_api::names::{export, group, label};
+use serde_json::{Value, json};
+
+use crate::names::{BadName, check_label, check_object_name};
+
+/// An edge as somebody wants it described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    name: String,
+    labels: BTreeMap<String, String>,
+}
+
+/// Why an edge cannot be described so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadDescription {
+    /// A name or label that no server takes.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// A name that older tools give to a Location of their own.
+    #[error(
+        "an edge cannot be called \"default\": older tools give this name to a Location that leads to every edge"
+    )]
+    Default,
+    /// The label by which a Location finds its SyncTarget.
+    #[error(
+        "the label {0:?} is set to the edge's own name, by which its Location finds it; choose another key"
+    )]
+    Id(&'static str),
+    /// Nothing to choose it by.
+    #[error("give the edge a label at least, as key=value: placements choose edges by labels")]
+    NoLabels,
+}
+
+impl Described {
+    /// Checks a name and labels.
+    pub fn new(name: &str, labels: BTreeMap<String, String>) -> Result<Self, BadDescription> {
+        check_object_name(name, "an edge")?;
+        if name == "default" {
+            return Err(BadDescription::Default);
+        }
+        // The name is a label's value as well.
+        check_label(label::SYNC_TARGET_ID, name)?;
+        if labels.contains_key(label::SYNC_TARGET_ID) {
+            return Err(BadDescription::Id(label::SYNC_TARGET_ID));
+        }
+        if labels.is_empty() {
+            return Err(BadDescription::NoLabels);
+        }
+        for (key, value) in &labels {
+            check_label(key, value)?;
+        }
+        Ok(Self { name: name.to_owned(), labels })
+    }
+
+    /// The SyncTarget.
+    pub fn sync_target(&self) -> Value {
+        let mut labels = self.labels.clone();
+        labels.insert(label::SYNC_TARGET_ID.to_owned(), self.name.clone());
+        json!({
+            "apiVersion": api_version(),
+            "kind": "SyncTarget",
+            "metadata": { "name": self.name, "labels": labels },
+            "spec": {},
+        })
+    }
+
+    /// The Location.
+    pub fn location(&self) -> Value {
+        json!({
+            "apiVersion": api_version(),
+            "kind": "Location",
+            "metadata": { "name": self.name, "labels": self.labels },
+            "spec": {
+                "resource": { "group": group::EDGE, "version": group::EDGE_VERSION, "resource": "synctargets" },
+                "instanceSelector": { "matchLabels": { label::SYNC_TARGET_ID: self.name } },
+            },
+        })
+    }
+
+    /// The merge patch that gives an object that is there the labels of this one, and leaves it its others; `None` if
+    /// it has them.
+    pub fn labels_missing_from(&self, found: &Value, wanted: &Value) -> Option<Value> {
+        let wanted = wanted["metadata"]["labels"].as_object()?;
+        let missing: serde_json::Map<String, Value> = wanted
+            .iter()
+            .filter(|(key, value)| found["metadata"]["labels"].get(*key) != Some(value))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        (!missing.is_empty()).then(|| json!({ "metadata": { "labels": missing } }))
+    }
+}
+
+/// The APIBinding that an inventory or workload workspace needs, under the name that it has there.
+pub fn binding(name: &str, provider: &str, export_name: &str) -> Value {
+    json!({
+        "apiVersion": "apis.kcp.io/v1alpha2",
+        "kind": "APIBinding",
+        "metadata": { "name": name },
+        "spec": { "reference": { "export": { "path": provider, "name": export_name } } },
+    })
+}
+
+/// The bindings of a workload workspace, with the kinds of Kubernetes or without.
+pub fn workload_bindings(with_kube: bool) -> Vec<(&'static str, &'static str)> {
+    let mut bindings = vec![(export::BINDING_IN_WORKLOAD_WORKSPACE, export::EDGE)];
+    if with_kube {
+        bindings.extend([(COMPUTE_BINDING, export::COMPUTE), (DENATURED_BINDING, export::DENATURED)]);
+    }
+    bindings
+}
+
+/// The binding of Kubernetes' own kinds.
+pub const COMPUTE_BINDING: &str = "bind-kubernetes";
+/// The binding of those that must not take effect in the center.
+pub const DENATURED_BINDING: &str = "bind-denatured";
+
+/// What lets the center read a workload workspace, and return status and counts to what it reads.
+pub fn center_rights() -> [Value; 2] {
+    use mailboat_api::names::object::CENTER_GROUP;
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let api_version = format!("{RBAC}/v1");
+    [
+        json!({
+            "apiVersion": api_version,
+            "kind": "ClusterRole",
+            "metadata": { "name": CENTER_GROUP },
+            "rules": [
+                { "nonResourceURLs": ["/"], "verbs": ["access"] },
+                { "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] },
+                { "apiGroups": [group::EDGE], "resources": ["*"], "verbs": ["create", "update", "delete"] },
+            ],
+        }),
+        json!({
+            "apiVersion": api_version,
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": CENTER_GROUP },
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": CENTER_GROUP },
+            "subjects": [{ "apiGroup": RBAC, "kind": "Group", "name": CENTER_GROUP }],
+        }),
+    ]
+}
+
+fn api_version() -> String {
+    format!("{}/{}", group::EDGE, group::EDGE_VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_edge_is_a_sync_target_and_the_location_that_finds_it() {
+        let edge = Described::new("guilder", labels(&[("env", "prod")])).unwrap();
+        let (target, location) = (edge.sync_target(), edge.location());
+        assert_eq!(target["metadata"]["labels"], json!({ "id": "guilder", "env": "prod" }));
+        assert_eq!(location["metadata"]["labels"], json!({ "env": "prod" }));
+        assert_eq!(location["spec"]["instanceSelector"], json!({ "matchLabels": { "id": "guilder" } }));
+    }
+
+    #[test]
+    fn labels_are_added_and_overwritten_and_never_taken_away() {
+        let edge = Described::new("guilder", labels(&[("env", "prod"), ("rack", "7")])).unwrap();
+        let found = json!({ "metadata": { "labels": { "env": "dev", "rack": "7", "mine": "x" } } });
+        let patch = edge.labels_missing_from(&found, &edge.location()).unwrap();
+        assert_eq!(patch, json!({ "metadata": { "labels": { "env": "prod" } } }));
+        assert_eq!(edge.labels_missing_from(&edge.location(), &edge.location()), None);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let long = "a".repeat(64);
+        for (name, pairs) in [
+            ("Guilder", &[("env", "prod")][..]),
+            ("default", &[("env", "prod")]),
+            ("guilder", &[]),
+            ("guilder", &[("id", "x")]),
+            ("guilder", &[("env", "not a value")]),
+            ("guilder", &[("env", &long)]),
+            (&long, &[("env", "prod")]),
+        ] {
+            let told = Described::new(name, labels(pairs)).expect_err(name).to_string();
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+    }
+}
