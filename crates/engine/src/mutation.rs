@@ -19,6 +19,8 @@ pub enum Mutation {
     BehindIsCurrent,
     /// The first delivery is forced.
     ForceTheFirst,
+    /// What a first delivery met is kept as ours.
+    KeepWhatWasMet,
 }
 
 #[cfg(feature = "mutations")]

@@ -11,7 +11,8 @@ use crate::process::Process;
 use crate::roles::{MANAGER, boats, edge, key};
 use crate::script::Workspace;
 use crate::servers::{
-    Done, Servers, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin, workspace_of,
+    Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
+    workspace_of,
 };
 use crate::truth::{Ending, Read};
 
@@ -283,7 +284,7 @@ fn foreign_untouched(servers: &Servers, slot: &Key) -> Result<(), String> {
     let ours = whole["metadata"]["managedFields"]
         .as_array()
         .is_some_and(|entries| entries.iter().any(|entry| entry["manager"] == MANAGER));
-    if object.uid == *uid && object.body()["spec"]["v"] == *value && !is_marked(&object) && !ours {
+    if object.uid == *uid && object.body()["spec"] == foreign_spec(*value) && !is_marked(&object) && !ours {
         return Ok(());
     }
     Err(format!("{slot} is foreign and was changed: {}", object.body()))

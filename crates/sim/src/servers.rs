@@ -149,11 +149,15 @@ impl Servers {
     pub(crate) fn edge_put(&mut self, number: u8, name: &str, value: u64) {
         let body = json!({
             "apiVersion": "example.dev/v1", "kind": "Boat",
-            "metadata": { "name": name }, "spec": { "v": value },
+            "metadata": { "name": name }, "spec": foreign_spec(value),
         });
         let key = key(edge(number), boats(), name);
         let ours = self.get(&key).is_some_and(|object| is_marked(&object));
-        if self.by_user(&key, &body, &json!({ "spec": { "v": value } }))
+        let mut change = if ours { json!({ "v": value }) } else { foreign_spec(value) };
+        if !ours && let Some(other) = ["v", "own"].into_iter().find(|field| change.get(field).is_none()) {
+            change[other] = Value::Null;
+        }
+        if self.by_user(&key, &body, &json!({ "spec": change }))
             && !ours
             && let Some(object) = self.get(&key)
         {
@@ -345,6 +349,12 @@ impl Servers {
     }
 }
 
+/// What somebody at an edge writes: a field that we would write as well, which an unforced apply runs into, or one of
+/// their own, beside which it would find room.
+pub(crate) fn foreign_spec(value: u64) -> Value {
+    if value.is_multiple_of(2) { json!({ "own": value }) } else { json!({ "v": value }) }
+}
+
 /// Whether an object bears a mark of ours.
 pub(crate) fn is_marked(object: &Stored) -> bool {
     object.metadata()["labels"][OWNER_LABEL] == OWNER
@@ -354,7 +364,9 @@ pub(crate) fn is_marked(object: &Stored) -> bool {
 pub(crate) fn origin_of(object: &Stored) -> Option<(Workspace, String)> {
     let mark = mark_of(object)?;
     let workspace = workspace_of(&ClusterId::new(mark["cluster"].as_str()?));
-    Some((workspace, mark["name"].as_str()?.to_owned()))
+    // What is the same there and at the origin is said once.
+    let name = mark["name"].as_str().unwrap_or(&object.key.name);
+    Some((workspace, name.to_owned()))
 }
 
 /// The version of its source that a mark remembers.

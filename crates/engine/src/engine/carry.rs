@@ -15,6 +15,7 @@ use super::sight::{Sight, WantedHere};
 use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
+use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::route::View;
@@ -371,7 +372,7 @@ impl Engine {
         match action {
             Action::Deliver { expect, .. } => {
                 let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
-                if expect == Expect::New && !reply.created {
+                if expect == Expect::New && !reply.created && !broken(Mutation::KeepWhatWasMet) {
                     state.met = Some(Arc::new(written));
                     return None;
                 }

@@ -122,6 +122,22 @@ fn a_forced_first_delivery_is_caught() {
 }
 
 #[test]
+fn what_a_first_delivery_met_and_kept_is_caught() {
+    // Somebody else's object is there first, and nobody is told.
+    let steps = [
+        (10, Step::Place(0, 0, 1)),
+        (20_000, Step::StallStreams(1)),
+        (20_001, Step::EdgePut(0, "n2".to_owned())),
+        (20_002, Step::EdgePut(0, "n1".to_owned())),
+        (21_000, Step::Put(Workload, 1, 0)),
+        (22_000, Step::Put(Workload, 1, 0)),
+    ];
+    engine::break_on_purpose(Some(engine::Mutation::KeepWhatWasMet));
+    says(&caught_by(Mutations::default(), &steps), "foreign");
+    engine::break_on_purpose(None);
+}
+
+#[test]
 fn the_first_page_taken_for_the_whole_list_is_caught() {
     says(&caught_in_store(store::Mutation::HalfAList), "edge");
 }
