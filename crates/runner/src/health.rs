@@ -229,7 +229,7 @@ mod tests {
         health.turned();
         assert_eq!(health.ready(false), Answer { ok: true, text: "ok\n".to_owned() });
         let lost = (0..20).map(|number| Finding::new(format!("kind {number}"), "the link is lost")).collect();
-        health.found(lost, vec![Finding::new("withdrawals", "12 are held until somebody confirms them")]);
+        health.found(lost, vec![Finding::new("withdrawals", "12 held, until somebody confirms them")]);
         let unready = health.ready(false);
         assert!(!unready.ok);
         assert_eq!(
@@ -237,7 +237,7 @@ mod tests {
             "[+]running ok\n[-]servers and lists failed\n   kind 0: the link is lost\n   kind 1: the link is lost\n   \
              kind 2: the link is lost\n   kind 3: the link is lost\n   kind 4: the link is lost\n   kind 5: the link \
              is lost\n   kind 6: the link is lost\n   kind 7: the link is lost\n   and 12 more\n[!]degraded, and it \
-             goes on\n   withdrawals: 12 are held until somebody confirms them\nreadyz check failed\n"
+             goes on\n   withdrawals: 12 held, until somebody confirms them\nreadyz check failed\n"
         );
         health.found(Vec::new(), Vec::new());
         health.note("the token", Some("it has ended".to_owned()));

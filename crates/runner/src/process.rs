@@ -5,6 +5,8 @@
 //!                    └── role.next ──> orders ──> what is followed, routes, calls of its own ──> role
 //! ```
 
+mod show;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
@@ -28,7 +30,6 @@ use tokio::time::Instant;
 
 use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
 use crate::follow::{Followers, Follows};
-use crate::health::{Finding, TURNS_EVERY};
 use crate::lease::Lease;
 use crate::listen::Instruments;
 use crate::look::ground;
@@ -60,10 +61,8 @@ pub struct Process<R> {
     calls: usize,
     lease: Option<Lease>,
     instruments: Option<Arc<Instruments>>,
-    /// When what is costly to count is counted again, unless nothing happened until then.
-    counted_at: Option<Instant>,
-    /// How many calls there were when that was last done.
-    counted: u64,
+    /// When what is costly to count is counted again.
+    count_at: Option<Instant>,
 }
 
 /// A place that is read.
@@ -104,8 +103,7 @@ impl<R: Role> Process<R> {
             calls: 0,
             lease: None,
             instruments: None,
-            counted_at: None,
-            counted: 0,
+            count_at: None,
         }
     }
 
@@ -215,58 +213,6 @@ impl<R: Role> Process<R> {
                 }
             }
         }
-    }
-
-    /// Shows how everything stands, if somebody may look, and says when to turn again at the latest.
-    fn show(&mut self, alarm: Option<Instant>) -> Option<Instant> {
-        let Some(instruments) = &self.instruments else { return alarm };
-        let now = Instant::now();
-        instruments.health.turned();
-        let gate = self.lease.as_ref().map(Lease::gate);
-        instruments.metrics.leads(gate.as_ref().is_none_or(|gate| gate.is_open()));
-        if let Some(gate) = gate {
-            instruments.health.leads(gate.is_open(), gate.word());
-        }
-        let (ready, degraded) = instruments.health.summary();
-        instruments.metrics.ready(ready, degraded);
-        instruments.metrics.depth(self.carrier.engine().depth());
-        let calls = self.carrier.engine().calls();
-        let due = self.counted_at.is_none_or(|at| at <= now) && self.counted != calls;
-        if self.standings.take_changed() || due {
-            (self.counted, self.counted_at) = (calls, Some(now + TURNS_EVERY));
-            self.count(instruments);
-        }
-        let latest = now + TURNS_EVERY;
-        Some(alarm.map_or(latest, |alarm| alarm.min(latest)))
-    }
-
-    fn count(&self, instruments: &Instruments) {
-        let (store, counts) = (self.followers.store(), self.carrier.engine().counts_of_all());
-        let metrics = &instruments.metrics;
-        metrics.known(store.len(), store.footprint_bytes());
-        metrics.counts(counts);
-        let (complete, incomplete) = self.standings.count();
-        metrics.lists(complete, incomplete);
-        for (id, place) in &self.places {
-            if let Nature::Whole(cluster) = &place.nature {
-                metrics.reached(cluster, place.told.is_some() && self.standings.reaches(id));
-            }
-        }
-        let mut unready = self.standings.unready();
-        let silent =
-            self.places.iter().filter(|(_, place)| place.told.is_none() && !place.endpoints.is_empty());
-        unready
-            .extend(silent.map(|(id, _)| Finding::new(id.to_string(), "it has not said yet what it serves")));
-        let mut degraded = self.standings.odd();
-        if counts.held > 0 {
-            let held = format!("{} are held until somebody confirms them", counts.held);
-            degraded.push(Finding::new("withdrawals", held));
-        }
-        if counts.refused > 0 {
-            let refused = format!("{} are refused until somebody changes something", counts.refused);
-            degraded.push(Finding::new("deliveries", refused));
-        }
-        instruments.health.found(unready, degraded);
     }
 
     fn carry_out(&mut self, order: Order) {

@@ -60,6 +60,12 @@ impl Waters {
         }
     }
 
+    /// Puts a ConfigMap of somebody else where one of a group would go.
+    pub(crate) async fn occupy(&self, name: &str) {
+        let theirs: ConfigMap = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+        self.target.create(&PostParams::default(), &theirs).await.unwrap();
+    }
+
     /// What stands at the target, and which object it is.
     pub(crate) async fn uids(&self) -> BTreeMap<String, String> {
         let listed = self.target.list(&ListParams::default()).await.unwrap();

@@ -63,6 +63,13 @@ async fn a_process_says_when_it_is_ready_what_it_lacks_and_what_it_has_done() {
     proxy.heal(Scope::All).await.unwrap();
     until(at, "/readyz", "HTTP/1.1 200").await;
 
+    // What somebody has to see to is said, though no call is made for it; and it stays ready.
+    waters.occupy("foreign-0").await;
+    waters.put("foreign", 1).await;
+    until(at, "/readyz?verbose", "deliveries: 1 refused, until somebody changes something").await;
+    until(at, "/metrics", "mailboat_degraded 1\n").await;
+    assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 200"));
+
     drop(stop);
     let _ = task.await.unwrap();
     assert!(get(at, "/readyz?verbose").await.contains("the process: is stopping"));
