@@ -19,7 +19,7 @@ use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Keep;
 use mailboat_object::wire::{Fault, Reply};
 use mailboat_store::interest::{Filter, Interest, PlaceId};
-use mailboat_store::seen::News;
+use mailboat_store::seen::{Doubt, News};
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 
@@ -67,6 +67,8 @@ pub struct SyncerRole {
     followed: Followed,
     interests: Vec<Interest>,
     reporter: Reporter,
+    /// Why kinds of configuration are not known, as far as that was logged.
+    doubts: BTreeMap<KindId, Doubt>,
     confirm: bool,
     calls: u64,
 }
@@ -107,6 +109,7 @@ impl SyncerRole {
             basis: None,
             followed: Followed::default(),
             interests: Vec::new(),
+            doubts: BTreeMap::new(),
             confirm: false,
             calls: 0,
         }
@@ -284,6 +287,27 @@ impl SyncerRole {
         routes.into_iter().chain(unclaimed).map(|scope| ScopeId(Name::new(&scope)))
     }
 
+    /// Logs when the mailbox's configuration cannot be read any more, and when it can again: with the mailbox away, or
+    /// gone, there is no status to say it in.
+    fn tell_of_doubt(&mut self, place: &PlaceId, kind: &KindId, doubt: Option<Doubt>) {
+        let configures = ConfigKind::ALL.iter().any(|one| one.kind() == *kind);
+        // A list that is only being read is no reason for words.
+        if !configures || *place != self.mailbox_place() || doubt == Some(Doubt::NotListed) {
+            return;
+        }
+        let before = match doubt {
+            Some(doubt) => self.doubts.insert(kind.clone(), doubt),
+            None => self.doubts.remove(kind),
+        };
+        match doubt {
+            Some(doubt) if before != Some(doubt) => {
+                tracing::warn!(%kind, %doubt, "the configuration is held as it was; nothing is withdrawn by it");
+            }
+            None if before.is_some() => tracing::info!(%kind, "the configuration is known again"),
+            _ => {}
+        }
+    }
+
     fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.record.fault().map(str::to_owned).into_iter().collect();
         for kind in ConfigKind::ALL {
@@ -307,8 +331,9 @@ impl Role for SyncerRole {
             self.stale = true;
             self.reporter.touch();
         }
-        if let News::Object(change) = news {
-            self.confirm |= change.key.kind == ConfigKind::SyncerConfig.kind();
+        match news {
+            News::Object(change) => self.confirm |= change.key.kind == ConfigKind::SyncerConfig.kind(),
+            News::Scope { place, kind, known, .. } => self.tell_of_doubt(place, kind, known.err()),
         }
     }
 
