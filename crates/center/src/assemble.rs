@@ -12,7 +12,9 @@ use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
-use mailboat_runner::Process;
+use mailboat_runner::election::Times;
+use mailboat_runner::lease::Election;
+use mailboat_runner::{Instruments, Lease, Process};
 
 use crate::mailbox::Limits;
 use crate::role::{CenterRole, Identity};
@@ -31,6 +33,28 @@ pub struct Settings {
     pub provider: String,
     /// How many requests are made; `None`: as many as it takes.
     pub rate: Option<Rate>,
+    /// Which Lease of the provider workspace it seeks, so that one of several writes; `None`: it is the only one.
+    pub election: Option<Election>,
+    /// What it says of itself and counts.
+    pub instruments: Arc<Instruments>,
+}
+
+impl Settings {
+    /// A center over this provider workspace, alone, with everything else as usual.
+    pub fn new(source: Source, provider: &str) -> Self {
+        let provider = provider.to_owned();
+        Self { source, provider, rate: None, election: None, instruments: Arc::default() }
+    }
+}
+
+/// The Lease that all centers of a provider workspace seek.
+pub fn election() -> Election {
+    Election {
+        namespace: "default".to_owned(),
+        name: FIELD_MANAGER.to_owned(),
+        identity: mailboat_runner::lease::identity(),
+        times: Times::default(),
+    }
 }
 
 /// Why a center cannot begin. A server that is away is no reason: it waits for it.
@@ -59,7 +83,13 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
         provider = which_provider(&connection, &settings.provider) => provider?,
     };
     tracing::info!(provider = settings.provider, id = %provider, server = connection.server(), "the center begins");
-    process(connection, &provider, &settings.provider).run(stop).await;
+    let way: Arc<dyn Transport> = Arc::new(connection.at(&format!("/clusters/{provider}")));
+    let mut process = process(connection, &provider, &settings.provider);
+    process.instruments(settings.instruments);
+    if let Some(election) = settings.election {
+        process.lease(Lease::seek(way, election));
+    }
+    process.run(stop).await;
     tracing::info!("the center has ended");
     Ok(())
 }

@@ -296,7 +296,9 @@ impl CenterRole {
 
     /// Begins to decide, once all that was there at the beginning is known.
     fn start(&mut self, now: Now) {
-        if !self.started && self.views.are_listed() {
+        // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
+        let mailboxes = self.views.is_listed(&self.provider_place(), &mailbox::workspaces());
+        if !self.started && mailboxes && self.views.are_listed() {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
@@ -432,16 +434,17 @@ impl CenterRole {
         orders.push(Order::Configure(id, Some(Arc::new(route))));
     }
 
-    /// Tells the engine whether the configuration is known as a whole, and syncers what to carry once it is.
+    /// Tells syncers what to carry once that is known, and then the engine that the configuration is known as a whole. In
+    /// this order: a `the-one` that no route claims yet must not look like one that nobody wants.
     fn tell_known(&mut self, engine: &Engine, orders: &mut Vec<Order>) {
-        let known =
-            (self.started && self.workspaces.are_known() && self.stale.is_empty()).then_some(self.revision);
+        let ready = self.started && self.workspaces.are_known() && self.stale.is_empty();
+        let known = (ready && self.mailboxes.are_told()).then_some(self.revision);
         if known != self.known {
             self.known = known;
             orders.push(Order::ConfigurationKnown(known));
         }
         // Routes that were just made are evaluated before anything is said of them.
-        if known.is_some() && orders.is_empty() && !engine.is_busy() && self.noticed.is_empty() {
+        if ready && orders.is_empty() && !engine.is_busy() && self.noticed.is_empty() {
             self.mailboxes.tell();
         }
     }

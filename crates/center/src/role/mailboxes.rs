@@ -162,6 +162,11 @@ impl Mailboxes {
         self.stale.insert(uid.clone());
     }
 
+    /// Whether syncers are told what they are to carry.
+    pub(super) fn are_told(&self) -> bool {
+        self.told
+    }
+
     /// From now on syncers are told what they are to carry.
     pub(super) fn tell(&mut self) {
         if !std::mem::replace(&mut self.told, true) {

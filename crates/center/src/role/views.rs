@@ -110,6 +110,11 @@ impl Views {
             .collect()
     }
 
+    /// Whether a kind was listed somewhere, in a view or not.
+    pub(super) fn is_listed(&self, at: &PlaceId, kind: &KindId) -> bool {
+        self.known.get(&(at.clone(), kind.clone())) == Some(&Ok(()))
+    }
+
     /// Whether everything that is followed in all views was listed.
     pub(super) fn are_listed(&self) -> bool {
         self.waits_for().is_none()

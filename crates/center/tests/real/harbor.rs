@@ -79,7 +79,7 @@ impl Harbor {
 
     /// Starts a center.
     pub(crate) fn sail(&mut self) {
-        let settings = Settings { source: self.source(), provider: self.provider.clone(), rate: None };
+        let settings = Settings::new(self.source(), &self.provider);
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async {
