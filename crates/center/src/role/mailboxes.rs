@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mailboat_api::edge::UpsyncSet;
 use mailboat_api::names::group;
 use mailboat_engine::engine::Engine;
-use mailboat_engine::mark::Marks;
+use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::plan::Verdict;
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId};
@@ -137,7 +137,8 @@ impl Mailboxes {
             // What nobody can decide about stays as it is, at the edge as well.
             Some(Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_)) => true,
         };
-        let carries = wanted && may_be_carried(&slot.kind) && !is_fixture(slot, engine, &self.provider);
+        let fixture = is_fixture(slot, store, engine, &self.provider, &*self.marks);
+        let carries = wanted && may_be_carried(&slot.kind) && !fixture;
         let before = mailbox.carried.contains_key(slot);
         match (before, carries) {
             (false, true) => {
@@ -217,12 +218,20 @@ fn takes_copies(store: &Store, cluster: &ClusterId) -> bool {
 
 /// Kinds that are for the mailbox and not for the edge.
 fn may_be_carried(kind: &KindId) -> bool {
-    !matches!(kind.group(), "apis.kcp.io" | "tenancy.kcp.io" | "core.kcp.io")
+    !matches!(kind.group(), group::EDGE | "apis.kcp.io" | "tenancy.kcp.io" | "core.kcp.io")
 }
 
-/// What stands in a mailbox whatever is placed there is no copy.
-fn is_fixture(slot: &Key, engine: &Engine, provider: &ClusterId) -> bool {
-    engine.claimant(slot).is_some_and(|source| source.cluster == *provider)
+/// What stands in a mailbox whatever is placed there is no copy: its route says so, or, before that claims it, its mark.
+fn is_fixture(slot: &Key, store: &Store, engine: &Engine, provider: &ClusterId, marks: &dyn Marks) -> bool {
+    if let Some(source) = engine.claimant(slot) {
+        return source.cluster == *provider;
+    }
+    match store.get(slot) {
+        Seen::Present(standing) => {
+            matches!(marks.read(standing), Marked::Ours(mark) if mark.origin.key.cluster == *provider)
+        }
+        Seen::Absent(_) | Seen::Unknown(_) => false,
+    }
 }
 
 fn carried(slot: &Key, source: Option<&Key>, store: &Store) -> Option<Carried> {
