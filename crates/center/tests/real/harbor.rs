@@ -1,7 +1,5 @@
 //! A provider workspace, an inventory, a workload workspace and a center over them, and what tests want to know.
 
-#![allow(dead_code, reason = "each scenario uses some of it")]
-
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;

@@ -4,3 +4,5 @@
 
 mod harbor;
 mod mailbox_lifecycle;
+mod placement;
+mod provider;
