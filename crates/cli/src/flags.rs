@@ -1,5 +1,6 @@
 //! The one table of commands and flags. Help, completion and `docs/cli.md` are made from it.
 
+mod center;
 mod customize;
 mod syncer;
 mod workspaces;
@@ -12,6 +13,7 @@ use mailboat_api::names::object::PROVIDER_WORKSPACE;
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::rights::EdgeAccessArgument;
 
+pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 pub use workspaces::{
@@ -37,6 +39,7 @@ Every `kubectl mailboat X` is also `mailboat X`; `mailboat link` makes the names
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "a description here would take the place of the arguments' own, longer one")]
 pub enum Command {
+    Center(CenterArguments),
     Syncer(SyncerArguments),
     SyncerGen(SyncerGenArguments),
     SyncerRemove(SyncerRemoveArguments),

@@ -13,6 +13,7 @@
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
+pub mod center;
 pub mod customize;
 mod documents;
 pub mod ensure;
@@ -89,6 +90,7 @@ fn parse(called: &Called) -> Result<Mailboat, clap::Error> {
 
 fn carry_out(command: Command) -> Result<()> {
     match command {
+        Command::Center(arguments) => asynchronously(center::run(&arguments)),
         Command::Syncer(arguments) => asynchronously(syncer::run(&arguments)),
         Command::SyncerGen(arguments) => asynchronously(syncer_gen::run(&arguments)),
         Command::Workload(flags::Workload::EdgeSync(arguments)) => {

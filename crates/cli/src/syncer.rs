@@ -45,7 +45,7 @@ fn settings(arguments: &SyncerArguments) -> Settings {
 }
 
 /// Serves health and metrics. Every address means those of IPv4 alone where a machine knows no other.
-async fn listen(address: SocketAddr, instruments: &Arc<Instruments>) -> Result<Listener> {
+pub(crate) async fn listen(address: SocketAddr, instruments: &Arc<Instruments>) -> Result<Listener> {
     let open =
         async |address: SocketAddr| Listener::open(&address.to_string(), Arc::clone(instruments)).await;
     let opened = match open(address).await {

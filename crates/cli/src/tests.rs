@@ -52,6 +52,9 @@ fn every_documented_call_is_understood() {
         "mailboat customize o.yaml",
         "mailboat customize - --customizer c.yaml --customizer d.yaml --location l.yaml -o json",
         "mailboat customize o.yaml --customizer-filename c.yaml",
+        "mailboat center",
+        "mailboat center --kubeconfig k --context c --provider-workspace root:x --qps 50 --leader-elect false",
+        "mailboat center init --provider-workspace root:x",
         "mailboat link /usr/local/bin",
         "mailboat completion bash",
         "mailboat completion powershell",
@@ -88,6 +91,8 @@ fn what_is_not_as_it_should_be_called_ends_with_2() {
         "mailboat prep-for-syncer guilder",
         "mailboat customize",
         "mailboat customize o.yaml -o xml",
+        "mailboat center --burst 5",
+        "mailboat center start",
         "mailboat completion tcsh",
     ] {
         let error = parse_line(line).expect_err(line);

@@ -167,7 +167,7 @@ fn period(text: &str) -> Result<Duration, String> {
 }
 
 /// `127.0.0.1:8080`, `[::1]:8080`, or `:8080` for every address.
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok());
     let every = port.map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
     let named = || {

@@ -1,0 +1,65 @@
+//! `mailboat center` and `mailboat center init`.
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
+use mailboat_center::assemble::{self, Settings};
+use mailboat_center::init::{Done, InitError, init};
+use mailboat_center::setup::Offer;
+use mailboat_cluster::Connection;
+use mailboat_object::wire::FaultKind;
+use mailboat_runner::StopSignal;
+
+use crate::failure::{bad_configuration, refusal};
+use crate::flags::{CenterArguments, CenterCommand, InitArguments};
+use crate::log;
+use crate::syncer::listen;
+
+/// Runs the center until SIGTERM or SIGINT, or does what is asked instead.
+pub async fn run(arguments: &CenterArguments) -> Result<()> {
+    if let Some(CenterCommand::Init(arguments)) = &arguments.command {
+        return set_up(arguments).await;
+    }
+    let stop = StopSignal::new().context("signals cannot be heard")?;
+    log::begin(arguments.log_format, &arguments.log_level)?;
+    let mut settings = Settings::new(arguments.kcp.source(), &arguments.kcp.provider_workspace);
+    settings.rate = arguments.rate();
+    settings.election = arguments.leader_elect.then(assemble::election);
+    let listener = listen(arguments.listen, &settings.instruments).await?;
+    tracing::info!(address = %listener.address(), "health and metrics are served");
+    assemble::run(settings, stop.received()).await.map_err(|bad| refusal(bad.to_string()))
+}
+
+async fn set_up(arguments: &InitArguments) -> Result<()> {
+    let connection = Connection::open(arguments.kcp.source(), mailboat_cluster::Settings::default())
+        .await
+        .map_err(|bad| bad_configuration(&bad))?;
+    let offer = Offer::all().context("the APIs to offer cannot be made")?;
+    let path = &arguments.kcp.provider_workspace;
+    let mut kept = 0;
+    let mut standard = std::io::stdout().lock();
+    let done = init(&connection, path, &offer, |piece, done| {
+        if done == Done::Kept {
+            kept += 1;
+        } else {
+            // Somebody who stopped listening is no reason to stop half-way.
+            let _ = writeln!(standard, "{}/{} {done}", piece.kind, piece.name);
+        }
+    })
+    .await;
+    drop(standard);
+    match done {
+        Ok(()) => writeln!(std::io::stdout(), "{path} is set up ({kept} unchanged)")
+            .context("nothing can be printed"),
+        Err(error @ (InitError::Path { .. } | InitError::IdentityLost { .. })) => {
+            Err(refusal(error.to_string()))
+        }
+        Err(InitError::Workspace { path, what, fault }) if fault.kind == FaultKind::Forbidden => {
+            Err(refusal(format!(
+                "the workspace {path} {what}: {fault}; make it as an administrator, and give the group mailboat:center \
+             cluster-admin there"
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
