@@ -2,6 +2,7 @@
 
 mod center;
 mod customize;
+mod hub;
 mod syncer;
 mod workspaces;
 
@@ -15,6 +16,7 @@ use mailboat_registration::rights::EdgeAccessArgument;
 
 pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
+pub use hub::{HubArguments, HubCommand, HubMode};
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 pub use workspaces::{
     EnsureArguments, Ensured, GetArguments, InventoryFlags, Listing, LocationArguments,
@@ -53,6 +55,7 @@ pub enum Command {
     PrepForCluster(PrepForClusterArguments),
     Get(GetArguments),
     Customize(CustomizeArguments),
+    Hub(HubArguments),
     Link(LinkArguments),
     Completion(CompletionArguments),
     /// Print the version

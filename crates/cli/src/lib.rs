@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
 //! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`customize`],
-//! [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
+//! [`hub`], [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
@@ -20,6 +20,7 @@ pub mod ensure;
 pub mod failure;
 pub mod flags;
 pub mod get;
+pub mod hub;
 pub mod keeper;
 pub mod link;
 mod log;
@@ -104,6 +105,7 @@ fn carry_out(command: Command) -> Result<()> {
         Command::PrepForCluster(arguments) => asynchronously(prep::for_cluster(&arguments)),
         Command::Get(arguments) => asynchronously(get::run(&arguments)),
         Command::Customize(arguments) => customize::run(&arguments),
+        Command::Hub(arguments) => serving(hub::run(&arguments)),
         Command::Link(arguments) => link::run(&arguments),
         Command::Completion(arguments) => {
             clap_complete::generate(
@@ -130,6 +132,12 @@ fn asynchronously(work: impl Future<Output = Result<()>>) -> Result<()> {
         .enable_all()
         .build()
         .context("no async runtime can be started")?;
+    runtime.block_on(work)
+}
+
+/// A server has many clients at once: it uses every processor.
+fn serving(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("no async runtime can be started")?;
     runtime.block_on(work)
 }
 

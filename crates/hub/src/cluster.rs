@@ -1,4 +1,4 @@
-//! A hub as one plain cluster.
+//! How a hub is opened: as one plain cluster, or with workspaces.
 
 use mailboat_machinery::{Flavor, Settings, WriteOptions};
 use mailboat_object::{ClusterId, Key, KindId, Name};
@@ -8,8 +8,9 @@ use crate::access::rbac::{self, bootstrap};
 use crate::access::{Accounts, Authority, AuthorityError, SigningKey, TokenFile};
 use crate::catalog::{self, BadCatalog};
 use crate::gate::Gate;
-use crate::hub::{Hub, now_seconds};
+use crate::hub::{Hub, Serving, now_seconds};
 use crate::storage::{self, Ledger, Storage, StorageError};
+use crate::workspaces::Workspaces;
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -23,6 +24,8 @@ const CLUSTER: &str = "cluster";
 pub struct Options {
     /// Users with fixed tokens.
     pub tokens: TokenFile,
+    /// How clients reach it, such as `https://127.0.0.1:6443`.
+    pub url: String,
 }
 
 /// A hub, and who signs its certificates.
@@ -61,9 +64,10 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     let settings = Settings { flavor: Flavor::Kubernetes, ..Settings::default() };
     let mut machine = storage::load(&mut storage, settings)?;
     machine.serve(&id, catalog::kinds()?);
-    let gate = Gate::new(&machine, accounts, options.tokens);
+    let gate = Gate::new(&machine, [], accounts, options.tokens);
     let heard = gate.follower();
-    let hub = Hub::new(Ledger::new(machine, storage, heard)?, gate, id.clone());
+    let serving = Serving::Cluster(id.clone());
+    let hub = Hub::new(Ledger::new(machine, storage, heard)?, gate, serving, options.url);
     // Kinds are served by what is stored of their definitions.
     hub.write(|machine, moment| {
         machine.follow_definitions(&id, moment);
@@ -92,6 +96,26 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
             }
         }
         Ok(())
+    })
+    .await?;
+    Ok(Opened { hub, authority })
+}
+
+/// Opens a server of workspaces, as kcp is one.
+pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<Opened, OpenError> {
+    let authority = Authority::of(&mut storage, now_seconds())?;
+    let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
+    let settings = Settings { flavor: Flavor::Kcp, ..Settings::default() };
+    let mut machine = storage::load(&mut storage, settings)?;
+    let workspaces = Workspaces::new(options.url.clone())?;
+    workspaces.serve(&mut machine);
+    let gate = Gate::new(&machine, bootstrap::objects(), accounts, options.tokens);
+    let heard = gate.follower();
+    let ledger = Ledger::new(machine, storage, heard)?;
+    let hub = Hub::new(ledger, gate, Serving::Workspaces(workspaces), options.url);
+    hub.write(|machine, moment| match hub.serving() {
+        Serving::Workspaces(workspaces) => workspaces.begin(machine, moment),
+        Serving::Cluster(_) => Ok(()),
     })
     .await?;
     Ok(Opened { hub, authority })

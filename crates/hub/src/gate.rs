@@ -12,6 +12,7 @@ use crate::access::user::ImpersonationError;
 use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
 use crate::hub::now_seconds;
 use crate::path::ObjectPath;
+use crate::place::denied;
 
 /// Who may come in, and what they may do.
 pub(crate) struct Gate {
@@ -27,9 +28,15 @@ impl std::fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// A gate that knows the rights that stand in the objects of a machine.
-    pub(crate) fn new(machine: &Machine, accounts: Accounts, tokens: TokenFile) -> Self {
+    /// A gate that knows the rights that stand in the objects of a machine, and those that hold everywhere.
+    pub(crate) fn new(
+        machine: &Machine,
+        common: impl IntoIterator<Item = Value>,
+        accounts: Accounts,
+        tokens: TokenFile,
+    ) -> Self {
         let mut rights = Rights::new();
+        rights.add_common(common);
         let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
         for cluster in clusters {
             for resource in ["roles", "rolebindings", "clusterroles", "clusterrolebindings"] {
@@ -67,19 +74,26 @@ impl Gate {
         &self.accounts
     }
 
-    /// Who makes a request: whoever the token names, else the certificate, else nobody in particular. Users may act as
-    /// others where they have the right to, in the cluster that they ask.
+    /// Who makes a request: whoever the token names, else the certificate, else nobody in particular.
     pub(crate) fn user(
         &self,
         machine: &Machine,
-        cluster: &ClusterId,
         headers: &HeaderMap,
         certified: Option<&User>,
     ) -> Result<User, Status> {
-        let user = match bearer(headers) {
-            Some(token) => self.whose(machine, token).ok_or_else(unauthorized)?,
-            None => certified.cloned().unwrap_or_else(User::anonymous),
-        };
+        match bearer(headers) {
+            Some(token) => self.whose(machine, token).ok_or_else(unauthorized),
+            None => Ok(certified.cloned().unwrap_or_else(User::anonymous)),
+        }
+    }
+
+    /// Whom a user acts as: another where he asks for it and has the right to, in the cluster that he asks.
+    pub(crate) fn acting(
+        &self,
+        cluster: &ClusterId,
+        user: &User,
+        headers: &HeaderMap,
+    ) -> Result<User, Status> {
         let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let acting =
             self.rights(|rights| user.impersonate(pairs, |user, asked| rights.decide(cluster, user, asked)));
@@ -87,6 +101,11 @@ impl Gate {
             ImpersonationError::NoUser(_) => Status::internal(error.to_string()),
             ImpersonationError::Forbidden { .. } => Status::other(403, "Forbidden", error.to_string()),
         })
+    }
+
+    /// Refuses a user who may not be in a workspace at all.
+    pub(crate) fn check_entry(&self, cluster: &ClusterId, user: &User) -> Result<(), Status> {
+        if self.rights(|rights| rights.may_enter(cluster, user)) { Ok(()) } else { Err(denied(user)) }
     }
 
     /// Whose token it is.

@@ -21,6 +21,7 @@ use crate::answer::{self, Answer};
 use crate::discovery::Discovery;
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
+use crate::place::Place;
 use crate::query::Query;
 use crate::{Hub, openapi};
 
@@ -30,7 +31,8 @@ const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
     hub: &'r Arc<Hub>,
-    /// The cluster.
+    place: Place,
+    /// The cluster; one that nobody has where all are meant.
     cluster: ClusterId,
     path: ObjectPath,
     kind: Arc<Kind>,
@@ -63,22 +65,29 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
-    let cluster = hub.cluster();
-    let user = hub.peek(|machine| hub.gate().user(machine, &cluster, &head.headers, certified))?;
-    let Some(asked) = Asked::read(head.uri.path()) else {
-        hub.gate().check_path(&cluster, &user, &head.method, head.uri.path())?;
+    let user = hub.peek(|machine| hub.gate().user(machine, &head.headers, certified))?;
+    let (place, rest) = Place::read(hub, &user, head.uri.path())?;
+    let cluster = place.cluster.clone().unwrap_or_default();
+    let user = hub.gate().acting(&cluster, &user, &head.headers)?;
+    let Some(asked) = Asked::read(rest) else {
+        hub.gate().check_path(&cluster, &user, &head.method, rest)?;
         return Err(Status::unserved());
     };
     let query = Query::read(head.uri.query())?;
     let Asked::Objects(path) = asked else {
-        hub.gate().check_path(&cluster, &user, &head.method, head.uri.path())?;
+        if place.view.is_none() {
+            hub.gate().check_path(&cluster, &user, &head.method, rest)?;
+        }
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(not_allowed());
         }
-        return about(hub, &cluster, &asked, &head.headers);
+        return about(hub, &place, &asked, &head.headers);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
-    hub.gate().check_object(&cluster, &user, verb, &path)?;
+    // Whoever may use a view was asked for that; what is seen in it was granted by those who are bound.
+    if place.view.is_none() {
+        hub.gate().check_object(&cluster, &user, verb, &path)?;
+    }
     if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
         if verb != "create" {
             return Err(not_allowed());
@@ -91,13 +100,17 @@ where
     }
     let accepted = Accepted::of(&head.headers)?;
     let id = KindId::new(&path.group, &path.resource);
-    let kind = hub.peek(|machine| machine.kind(&cluster, &id).cloned()).ok_or_else(Status::unserved)?;
+    let kind = hub.peek(|machine| place.kind(hub, machine, &id)).ok_or_else(Status::unserved)?;
     let version = kind.version(&path.version).filter(|_| !path.version.is_empty()).cloned();
     let version = version.ok_or_else(Status::unserved)?;
     if !kind.namespaced && !path.namespace.is_empty() {
         return Err(Status::unserved());
     }
-    let call = Call { hub, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
+    if place.cluster.is_none() && !matches!(verb, "list" | "watch") {
+        return Err(not_allowed());
+    }
+    let call =
+        Call { hub, place, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
     match verb {
         "get" => call.get().await,
         "watch" => call.watch(),
@@ -131,8 +144,8 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static st
 }
 
 /// What is not about objects: what there is, and how it is.
-fn about(hub: &Hub, cluster: &ClusterId, asked: &Asked, headers: &HeaderMap) -> Result<Answer, Status> {
-    let discovery = || hub.peek(|machine| Discovery::of(machine.kinds(cluster)));
+fn about(hub: &Hub, place: &Place, asked: &Asked, headers: &HeaderMap) -> Result<Answer, Status> {
+    let discovery = || hub.peek(|machine| Discovery::of(&place.kinds(hub, machine)));
     let aggregated =
         || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
     let whole = |core: bool| {
@@ -150,14 +163,14 @@ fn about(hub: &Hub, cluster: &ClusterId, asked: &Asked, headers: &HeaderMap) -> 
         }
         Asked::CoreVersions if aggregated()? => return Ok(whole(true)),
         Asked::Groups if aggregated()? => return Ok(whole(false)),
-        Asked::CoreVersions => discovery().core_versions(&hub.address()),
+        Asked::CoreVersions => discovery().core_versions(hub.address()),
         Asked::Groups => discovery().groups(),
         Asked::Group(group) => found(discovery().one_group(group))?,
         Asked::Kinds { group, version } => found(discovery().kinds(group, version))?,
         Asked::OpenApiV2 => openapi::v2(),
-        Asked::OpenApiIndex => hub.peek(|machine| openapi::index(machine.kinds(cluster), "")),
+        Asked::OpenApiIndex => hub.peek(|machine| openapi::index(&place.kinds(hub, machine), &place.prefix)),
         Asked::OpenApi { group, version } => {
-            let kinds: Vec<Arc<Kind>> = hub.peek(|machine| machine.kinds(cluster).cloned().collect());
+            let kinds = hub.peek(|machine| place.kinds(hub, machine));
             found(openapi::document(&kinds, group, version))?
         }
         Asked::Objects(_) => return Err(Status::unserved()),

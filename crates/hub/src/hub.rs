@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::net::SocketAddr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mailboat_machinery::{Machine, Moment, Random, Seeded, Status, Stored};
@@ -13,6 +12,16 @@ use tokio::sync::{Notify, watch};
 use crate::bell::Bells;
 use crate::gate::Gate;
 use crate::storage::{Ledger, Refused};
+use crate::workspaces::Workspaces;
+
+/// What a server serves.
+#[derive(Debug)]
+pub(crate) enum Serving {
+    /// One cluster.
+    Cluster(ClusterId),
+    /// Workspaces, as kcp does.
+    Workspaces(Workspaces),
+}
 
 /// One server: its objects, and who waits for changes of them.
 #[derive(Debug)]
@@ -20,8 +29,8 @@ pub struct Hub {
     ledger: Ledger,
     gate: Gate,
     random: Mutex<Seeded>,
-    cluster: ClusterId,
-    address: OnceLock<SocketAddr>,
+    serving: Serving,
+    url: String,
     pub(crate) bells: Bells,
     /// The clusters in which something may be left to tidy up.
     untidy: Mutex<BTreeSet<ClusterId>>,
@@ -32,15 +41,15 @@ pub struct Hub {
 
 impl Hub {
     /// A server of these objects.
-    pub(crate) fn new(ledger: Ledger, gate: Gate, cluster: ClusterId) -> Self {
+    pub(crate) fn new(ledger: Ledger, gate: Gate, serving: Serving, url: String) -> Self {
         // Keys of a hasher are drawn from the operating system's randomness.
         let seed = RandomState::new().hash_one(now_seconds());
         Self {
             ledger,
             gate,
             random: Mutex::new(Seeded(seed)),
-            cluster,
-            address: OnceLock::new(),
+            serving,
+            url,
             bells: Bells::default(),
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
@@ -48,9 +57,9 @@ impl Hub {
         }
     }
 
-    /// The one cluster of a server that has one.
-    pub(crate) fn cluster(&self) -> ClusterId {
-        self.cluster.clone()
+    /// What it serves.
+    pub(crate) fn serving(&self) -> &Serving {
+        &self.serving
     }
 
     /// Who may come in.
@@ -59,13 +68,8 @@ impl Hub {
     }
 
     /// Where it is reached, as `ADDRESS:PORT`.
-    pub(crate) fn address(&self) -> String {
-        self.address.get().map(ToString::to_string).unwrap_or_default()
-    }
-
-    pub(crate) fn set_address(&self, address: SocketAddr) {
-        // It is bound once.
-        let _ = self.address.set(address);
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("https://")
     }
 
     /// Looks at what is settled by itself: kinds, and watches, which show nothing that could be lost.
@@ -99,6 +103,9 @@ impl Hub {
             for cluster in definitions_changed(machine, before) {
                 machine.follow_definitions(&cluster, &mut moment);
             }
+            if let Serving::Workspaces(workspaces) = &self.serving {
+                workspaces.follow(machine, before, &mut moment);
+            }
             outcome
         });
         settled.wait().await.map_err(|refused| not_stored(&refused))?;
@@ -126,6 +133,19 @@ impl Hub {
                 self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(changed.untidy);
                 self.tidy_up.notify_one();
             }
+        }
+    }
+
+    /// Goes on with what is going away of kcp's own objects.
+    pub(crate) fn tidy_workspaces(
+        &self,
+        machine: &mut Machine,
+        cluster: &ClusterId,
+        moment: &mut Moment<'_>,
+    ) -> usize {
+        match &self.serving {
+            Serving::Cluster(_) => 0,
+            Serving::Workspaces(workspaces) => workspaces.tidy(machine, cluster, moment),
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
                         Ok(follow_roles(machine, &cluster, moment)
                             + make_accounts(machine, &cluster, moment)
                             + machine.follow_definitions(&cluster, moment)
+                            + hub.tidy_workspaces(machine, &cluster, moment)
                             + machine.empty_namespaces(&cluster, moment)
                             + machine.collect_garbage(&cluster, moment))
                     })

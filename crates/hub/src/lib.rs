@@ -10,7 +10,7 @@
 //!
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
-//! kinds of Kubernetes), `keeper` (what controllers do), [`access`] and `gate` (who asks, and whether they
+//! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and `gate` (who asks, and whether they
 //! may), [`storage`] (what is kept), `serve` (connections).
 
 pub mod access;
@@ -27,13 +27,15 @@ mod keeper;
 mod media;
 mod openapi;
 mod path;
+mod place;
 mod protobuf;
 mod query;
 mod serve;
 pub mod storage;
 mod table;
+pub mod workloads;
+mod workspaces;
 
-pub use cluster::{OpenError, Opened, Options, cluster};
+pub use cluster::{OpenError, Opened, Options, cluster, workspaces};
 pub use hub::Hub;
 pub use serve::Server;
-pub mod workloads;

@@ -1,8 +1,6 @@
 //! Connections.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,22 +28,13 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 pub struct Server {
     hub: Arc<Hub>,
     listener: TcpListener,
-    address: SocketAddr,
     tls: TlsAcceptor,
 }
 
 impl Server {
-    /// Listens at an address; with port 0 at a free one.
-    pub async fn bind(hub: Arc<Hub>, tls: ServerConfig, address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        hub.set_address(address);
-        Ok(Self { hub, listener, address, tls: TlsAcceptor::from(Arc::new(tls)) })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// A server for whoever connects there.
+    pub fn new(hub: Hub, tls: ServerConfig, listener: TcpListener) -> Self {
+        Self { hub: Arc::new(hub), listener, tls: TlsAcceptor::from(Arc::new(tls)) }
     }
 
     /// Serves until `stop` is over; then watches end, and what is under way is answered.

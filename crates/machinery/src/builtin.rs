@@ -35,7 +35,8 @@ pub fn kind_without_schema(id: KindId, version: &str, name: &str, namespaced: bo
 pub fn rules(kind: &KindId) -> Rules {
     let common = Rules { unconditional_update: true, ..Rules::custom() };
     match (kind.group(), kind.resource()) {
-        ("", "configmaps" | "secrets" | "serviceaccounts" | "events" | "endpoints")
+        ("", "secrets") => Rules { generation: Generation::None, defaults: Some(default_secret), ..common },
+        ("", "configmaps" | "serviceaccounts" | "events" | "endpoints")
         | ("coordination.k8s.io", "leases") => Rules { generation: Generation::None, ..common },
         ("rbac.authorization.k8s.io", _) => {
             Rules { generation: Generation::None, names: NameRule::PathSegment, ..common }
@@ -120,6 +121,17 @@ fn prepare_namespace(new: &mut Value, old: Option<&Value>) {
 fn default(object: &mut Value, member: &str, value: impl Into<Value>) {
     if let Value::Object(members) = object {
         members.entry(member).or_insert_with(|| value.into());
+    }
+}
+
+/// A secret's texts become data, and what has no type is opaque.
+fn default_secret(secret: &mut Value) {
+    use base64::Engine as _;
+    default(secret, "type", "Opaque");
+    let Some(texts) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else { return };
+    for (name, text) in texts.as_object().into_iter().flatten() {
+        let text = text.as_str().unwrap_or_default();
+        secret["data"][name] = base64::prelude::BASE64_STANDARD.encode(text).into();
     }
 }
 

@@ -25,7 +25,7 @@ use crate::status::Status;
 pub use definition::kind_from_definition;
 pub use delete::{DeleteOptions, Deleted, DeletedCollection};
 pub use durable::BadObject;
-pub use list::{List, ListRequest, ListVersion};
+pub use list::{List, ListRequest, ListVersion, Within};
 pub use table::Change;
 pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
 pub use write::{Patch, WriteOptions, Written};
@@ -113,6 +113,11 @@ impl Machine {
         if let Some(cluster) = self.clusters.get_mut(cluster) {
             Arc::make_mut(&mut cluster.kinds).remove(kind);
         }
+    }
+
+    /// Stops serving everything in a cluster: it is as if it had never been.
+    pub fn stop_serving_all(&mut self, cluster: &ClusterId) {
+        self.clusters.remove(cluster);
     }
 
     /// The kind as a cluster serves it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mailboat_machinery::{List, ListRequest, Origin, Status, Stored, TypeMeta};
+use mailboat_machinery::{List, ListRequest, Origin, Status, Stored, TypeMeta, Within};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::table::{Columns, Include, list_metadata};
 
 impl Call<'_> {
     pub(super) async fn get(&self) -> Result<Answer, Status> {
+        self.check_seen()?;
         let key = self.key();
         if self.kind.namespaced && key.namespace.is_empty() {
             return Err(Status::unserved());
@@ -48,7 +49,8 @@ impl Call<'_> {
 
     pub(super) fn list_request(&self) -> Result<ListRequest, Status> {
         Ok(ListRequest {
-            cluster: Some(self.cluster.clone()),
+            cluster: self.place.cluster.clone(),
+            within: self.within(),
             kind: self.kind.id.clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,
@@ -57,6 +59,18 @@ impl Call<'_> {
             continue_token: self.query.get("continue").map(str::to_owned),
             version: self.query.list_version()?,
         })
+    }
+
+    /// Which clusters' objects are seen.
+    pub(super) fn within(&self) -> Option<Arc<dyn Within>> {
+        self.hub.peek(|machine| self.place.within(self.hub, machine, &self.kind.id))
+    }
+
+    /// Refuses a cluster that is not seen from where the request goes.
+    pub(super) fn check_seen(&self) -> Result<(), Status> {
+        let Some(within) = self.within() else { return Ok(()) };
+        let seen = self.hub.peek(|machine| within.takes(machine, &self.cluster));
+        if seen { Ok(()) } else { Err(Status::unserved()) }
     }
 
     /// Which part of an object goes with its row of a table.

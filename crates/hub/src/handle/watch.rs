@@ -39,7 +39,8 @@ impl Call<'_> {
             Some(version) => WatchStart::After(version),
         };
         let request = WatchRequest {
-            cluster: Some(self.cluster.clone()),
+            cluster: self.place.cluster.clone(),
+            within: self.within(),
             kind: self.kind.id.clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,

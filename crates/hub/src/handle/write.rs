@@ -10,20 +10,24 @@ use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
 use crate::access::rbac;
+use crate::access::review::user_info;
 use crate::answer::{self, Answer};
 use crate::media::{Sent, unsupported};
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
+use crate::workspaces::OWNER;
 
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 impl Call<'_> {
     pub(super) async fn create(&self, body: &[u8]) -> Result<Answer, Status> {
+        self.check_seen()?;
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
-        let body = read(body, Sent::object(self.headers)?)?;
+        let mut body = read(body, Sent::object(self.headers)?)?;
+        self.sign_workspace(&mut body);
         let options = self.write_options()?;
         let written = self
             .store(&options, |machine, options, moment| {
@@ -34,6 +38,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
+        self.check_seen()?;
         let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
         let written = self
@@ -45,6 +50,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
+        self.check_seen()?;
         let sent = Sent::patch(self.headers)?;
         let patch = read(body, sent)?;
         let mut options = self.write_options()?;
@@ -78,6 +84,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
+        self.check_seen()?;
         if !self.path.subresource.is_empty() {
             return Err(not_allowed());
         }
@@ -94,6 +101,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
+        self.check_seen()?;
         let namespaces = self.kind.id.group().is_empty() && self.kind.id.resource() == "namespaces";
         if namespaces || (self.kind.namespaced && self.path.namespace.is_empty()) {
             return Err(not_allowed());
@@ -113,6 +121,19 @@ impl Call<'_> {
             "metadata": { "resourceVersion": version.to_string() }, "items": items,
         });
         self.value(StatusCode::OK, &list)
+    }
+
+    /// Who asks for a workspace is written down, and becomes its administrator.
+    fn sign_workspace(&self, body: &mut Value) {
+        let id = &self.kind.id;
+        if id.group() != "tenancy.kcp.io" || id.resource() != "workspaces" || !body.is_object() {
+            return;
+        }
+        if !body["metadata"].is_object() {
+            body["metadata"] = json!({});
+        }
+        let owner = user_info(&self.user).to_string();
+        body["metadata"]["annotations"][OWNER] = owner.into();
     }
 
     /// Writes. Roles and bindings are tried first, since only what would be stored shows what they give away.
@@ -168,7 +189,7 @@ impl Call<'_> {
             version: self.version.name.clone(),
             dry_run: self.query.dry_run()?,
             strict: self.query.field_validation()? == FieldValidation::Strict,
-            through_view: false,
+            through_view: self.place.view.is_some(),
         })
     }
 

@@ -1,4 +1,8 @@
-//! The hub beside real servers.
+//! The hub beside real servers, and with kubectl itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod kubectl;
 mod rights;
+mod served;
+mod verbs;
+mod workspaces;

@@ -19,6 +19,8 @@ use crate::status::Status;
 pub struct ListRequest {
     /// In which cluster; none: in all of them.
     pub cluster: Option<ClusterId>,
+    /// In which of them; none: in each.
+    pub within: Option<Arc<dyn Within>>,
     /// Of which kind.
     pub kind: KindId,
     /// In which namespace; empty: in all of them.
@@ -33,6 +35,12 @@ pub struct ListRequest {
     pub continue_token: Option<String>,
     /// As of which version.
     pub version: ListVersion,
+}
+
+/// Which clusters are seen, by what stands in them now.
+pub trait Within: std::fmt::Debug + Send + Sync {
+    /// Whether a cluster is seen.
+    fn takes(&self, machine: &Machine, cluster: &ClusterId) -> bool;
 }
 
 /// As of which version a list is asked for.
@@ -74,6 +82,9 @@ impl Machine {
         let mut more = 0_u64;
         let past = self.past(&request.kind, version);
         for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
+            if request.within.as_ref().is_some_and(|within| !within.takes(self, cluster)) {
+                continue;
+            }
             let after = match &start {
                 Some((at, _)) if cluster < at => continue,
                 Some((at, spot)) if cluster == at => Some(spot),

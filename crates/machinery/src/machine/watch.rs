@@ -7,7 +7,7 @@ use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Ver
 use serde_json::{Value, json};
 
 use super::table::Change;
-use super::{Flavor, ListRequest, Machine, list};
+use super::{Flavor, ListRequest, Machine, Within, list};
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::status::Status;
@@ -17,6 +17,8 @@ use crate::status::Status;
 pub struct WatchRequest {
     /// In which cluster; none: in all of them.
     pub cluster: Option<ClusterId>,
+    /// In which of them; none: in each.
+    pub within: Option<Arc<dyn Within>>,
     /// Of which kind.
     pub kind: KindId,
     /// In which namespace; empty: in all of them.
@@ -134,7 +136,7 @@ impl Machine {
                 return events;
             }
             watch.at = change.version;
-            events.extend(watch.request.event(change));
+            events.extend(watch.request.event(self, change));
         }
         watch.at = watch.at.max(shown);
         events
@@ -160,6 +162,7 @@ impl WatchRequest {
     fn as_list(&self) -> ListRequest {
         ListRequest {
             cluster: self.cluster.clone(),
+            within: self.within.clone(),
             kind: self.kind.clone(),
             namespace: self.namespace.clone(),
             labels: self.labels.clone(),
@@ -168,9 +171,10 @@ impl WatchRequest {
         }
     }
 
-    fn event(&self, change: &Change) -> Option<WatchEvent> {
+    fn event(&self, machine: &Machine, change: &Change) -> Option<WatchEvent> {
         if self.cluster.as_ref().is_some_and(|cluster| *cluster != change.key.cluster)
             || (!self.namespace.is_empty() && self.namespace != change.key.namespace)
+            || self.within.as_ref().is_some_and(|within| !within.takes(machine, &change.key.cluster))
         {
             return None;
         }

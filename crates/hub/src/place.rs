@@ -1,0 +1,133 @@
+//! Where a request goes: a cluster, a workspace, or a view over many.
+
+use std::sync::Arc;
+
+use mailboat_machinery::{Kind, Machine, Status, Within};
+use mailboat_object::{ClusterId, KindId};
+
+use crate::access::user::CLUSTER_EXTRA;
+use crate::access::{Asked, User};
+use crate::hub::{Hub, Serving};
+use crate::path::decoded;
+use crate::workspaces::{ROOT, View, resolve};
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The cluster; none: all of those that can be seen.
+    pub cluster: Option<ClusterId>,
+    /// The path in front of everything else.
+    pub prefix: String,
+    /// What it is seen through, if not directly.
+    pub view: Option<Arc<View>>,
+}
+
+impl Place {
+    /// Reads the place from a path, and gives the rest of the path. A user who may not be there is told no more than
+    /// that, whether or not there is anything.
+    pub(crate) fn read<'p>(hub: &Hub, user: &User, path: &'p str) -> Result<(Self, &'p str), Status> {
+        if let Serving::Cluster(id) = hub.serving() {
+            return Ok((Self { cluster: Some(id.clone()), prefix: String::new(), view: None }, path));
+        }
+        if let Some(rest) = path.strip_prefix("/services/apiexport/") {
+            return Self::of_view(hub, user, rest);
+        }
+        let Some(rest) = path.strip_prefix("/clusters/") else {
+            // A service account is at home wherever it does not say otherwise; all others are at the root.
+            let home = user.extra.get(CLUSTER_EXTRA).and_then(|home| home.first());
+            let cluster = ClusterId::new(home.map_or(ROOT, String::as_str));
+            hub.gate().check_entry(&cluster, user)?;
+            return Ok((Self { cluster: Some(cluster), prefix: String::new(), view: None }, path));
+        };
+        let (reference, rest) = split(rest);
+        let reference = &*decoded(reference).unwrap_or_default();
+        let prefix = format!("/clusters/{reference}");
+        if reference == "*" {
+            if !user.is_master() {
+                return Err(denied(user));
+            }
+            return Ok((Self { cluster: None, prefix, view: None }, rest));
+        }
+        let cluster = hub.peek(|machine| resolve(machine, reference)).ok_or_else(|| denied(user))?;
+        hub.gate().check_entry(&cluster, user)?;
+        Ok((Self { cluster: Some(cluster), prefix, view: None }, rest))
+    }
+
+    fn of_view<'p>(hub: &Hub, user: &User, rest: &'p str) -> Result<(Self, &'p str), Status> {
+        let (workspace, after) = split(rest);
+        let (name, after) = split(after.trim_start_matches('/'));
+        let (reference, after) = match after.strip_prefix("/clusters/") {
+            Some(after) => split(after),
+            None => ("*", after),
+        };
+        let part = |text: &str| decoded(text).unwrap_or_default();
+        let (workspace, name, reference) = (&*part(workspace), &*part(name), &*part(reference));
+        let prefix = format!("/services/apiexport/{workspace}/{name}/clusters/{reference}");
+        let home = hub.peek(|machine| resolve(machine, workspace)).ok_or_else(|| denied(user))?;
+        let asked = Asked::Object {
+            verb: "get",
+            group: "apis.kcp.io",
+            resource: "apiexports",
+            subresource: "content",
+            namespace: "",
+            name,
+        };
+        if !hub.gate().rights(|rights| rights.decide(&home, user, &asked)).allowed {
+            return Err(denied(user));
+        }
+        let view = Arc::new(View::of(&home, name));
+        if hub.peek(|machine| machine.get(&view.export).is_err()) {
+            return Err(denied(user));
+        }
+        let cluster = match reference {
+            "*" => None,
+            reference => {
+                let cluster = hub.peek(|machine| resolve(machine, reference)).ok_or_else(|| denied(user))?;
+                Some(cluster)
+            }
+        };
+        Ok((Self { cluster, prefix, view: Some(view) }, after))
+    }
+
+    /// The kinds that are served there.
+    pub(crate) fn kinds(&self, hub: &Hub, machine: &Machine) -> Vec<Arc<Kind>> {
+        match (&self.view, hub.serving(), &self.cluster) {
+            (Some(view), Serving::Workspaces(workspaces), _) => view.kinds(workspaces, machine),
+            (_, Serving::Workspaces(_), None) => machine.kinds(&ClusterId::new(ROOT)).cloned().collect(),
+            (_, _, Some(cluster)) => machine.kinds(cluster).cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A kind that is served there.
+    pub(crate) fn kind(&self, hub: &Hub, machine: &Machine, id: &KindId) -> Option<Arc<Kind>> {
+        match (&self.view, &self.cluster) {
+            (None, Some(cluster)) => machine.kind(cluster, id).cloned(),
+            _ => self.kinds(hub, machine).into_iter().find(|kind| kind.id == *id),
+        }
+    }
+
+    /// Which clusters' objects of a kind are seen; none: all that were asked for.
+    pub(crate) fn within(&self, hub: &Hub, machine: &Machine, kind: &KindId) -> Option<Arc<dyn Within>> {
+        match (&self.view, hub.serving()) {
+            (Some(view), Serving::Workspaces(workspaces)) => {
+                Some(Arc::new(view.seen(workspaces, machine, kind)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The first word of a path, and the rest with its slash.
+fn split(path: &str) -> (&str, &str) {
+    path.find('/').map_or((path, ""), |at| path.split_at(at))
+}
+
+/// 403: nobody is told whether there is something where he may not be.
+pub(crate) fn denied(user: &User) -> Status {
+    Status::other(
+        403,
+        "Forbidden",
+        format!("forbidden: User {:?} cannot get path \"/\": access denied", user.name),
+    )
+}

@@ -1,0 +1,231 @@
+//! A hub as kcp: many workspaces, each a small cluster without machines, with exports and bindings between them.
+//!
+//! What kcp's controllers do is done here with the write that asks for it: a workspace is ready, and a bound kind
+//! served, when whoever asked reads again.
+
+mod binding;
+mod export;
+mod kinds;
+mod tree;
+mod view;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mailboat_machinery::{Kind, ListRequest, Machine, Moment, Patch, Status, Stored, WriteOptions};
+use mailboat_object::wire::Part;
+use mailboat_object::{ClusterId, Key, KindId, Name, Version};
+use serde_json::{Value, json};
+
+use crate::catalog::BadCatalog;
+
+pub(crate) use tree::{OWNER, resolve};
+pub(crate) use view::View;
+
+/// The workspace that all others stand in.
+pub(crate) const ROOT: &str = "root";
+const MANAGER: &str = "mailboat-hub";
+/// How often what follows from a change is followed, before the rest waits for the next change.
+const ROUNDS: usize = 8;
+
+/// What all workspaces share.
+#[derive(Debug)]
+pub(crate) struct Workspaces {
+    /// The kinds that every workspace serves.
+    universal: Vec<Arc<Kind>>,
+    /// Bound kinds by the uid of their schema: a thousand workspaces share one.
+    bound: Mutex<HashMap<String, Arc<Kind>>>,
+    /// How clients reach this server.
+    url: String,
+}
+
+/// One round of what kcp's controllers do.
+struct Round<'r, 'm> {
+    workspaces: &'r Workspaces,
+    machine: &'r mut Machine,
+    moment: &'r mut Moment<'m>,
+}
+
+impl Workspaces {
+    pub(crate) fn new(url: String) -> Result<Self, BadCatalog> {
+        Ok(Self { universal: kinds::universal()?, bound: Mutex::default(), url })
+    }
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Lets every workspace that is stored serve its kinds again.
+    pub(crate) fn serve(&self, machine: &mut Machine) {
+        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
+        for cluster in &clusters {
+            machine.serve(cluster, self.universal.iter().cloned());
+        }
+    }
+
+    /// Begins with what is stored: what follows from it, and that there is a root.
+    pub(crate) fn begin(&self, machine: &mut Machine, moment: &mut Moment<'_>) -> Result<(), Status> {
+        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
+        for cluster in &clusters {
+            machine.follow_definitions(cluster, moment);
+        }
+        let root = ClusterId::new(ROOT);
+        let mut round = Round { workspaces: self, machine, moment };
+        if !clusters.contains(&root) {
+            round.found(&root, ROOT, None)?;
+        }
+        for cluster in clusters {
+            for binding in round.all(&cluster, &binding::kind()) {
+                round.follow_binding(&binding);
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows what changed after a version, and what follows from that.
+    pub(crate) fn follow(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
+        let mut since = since;
+        for _ in 0..ROUNDS {
+            let changed: BTreeSet<Key> = machine
+                .changed_since(since)
+                .filter(|change| kinds::is_followed(&change.key.kind))
+                .map(|change| change.key.clone())
+                .collect();
+            since = machine.version();
+            if changed.is_empty() {
+                return;
+            }
+            let mut round = Round { workspaces: self, machine, moment };
+            for key in changed {
+                round.follow(&key);
+            }
+            if machine.version() == since {
+                return;
+            }
+        }
+    }
+
+    /// Goes on with the workspaces and bindings of a cluster that are going away, and tells how much was done.
+    pub(crate) fn tidy(&self, machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
+        let before = machine.version();
+        let mut round = Round { workspaces: self, machine, moment };
+        for binding in round.all(cluster, &binding::kind()).into_iter().filter(|object| object.is_deleting())
+        {
+            round.follow_binding(&binding);
+        }
+        // A workspace that is being emptied waits in its parent.
+        let parents: Vec<ClusterId> = round.machine.clusters().cloned().collect();
+        for parent in parents {
+            for workspace in
+                round.all(&parent, &tree::kind()).into_iter().filter(|object| object.is_deleting())
+            {
+                round.follow_workspace(&workspace);
+            }
+        }
+        usize::try_from(machine.version().0 - before.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl Round<'_, '_> {
+    fn follow(&mut self, key: &Key) {
+        let object = self.machine.get(key).ok();
+        match (key.kind.resource(), object) {
+            ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
+            ("apibindings", Some(binding)) => {
+                self.follow_binding(&binding);
+                self.follow_exports_of(&binding);
+            }
+            ("apiexports", Some(export)) => {
+                self.follow_export(&export);
+                self.follow_bindings_of(&export);
+            }
+            ("apiresourceschemas", _) => {
+                for export in self.all(&key.cluster, &export::kind()) {
+                    self.follow_bindings_of(&export);
+                }
+            }
+            ("apiexportendpointslices", Some(slice)) => self.follow_slice(&slice),
+            _ => {}
+        }
+    }
+
+    fn all(&self, cluster: &ClusterId, kind: &KindId) -> Vec<Arc<Stored>> {
+        let request =
+            ListRequest { cluster: Some(cluster.clone()), kind: kind.clone(), ..ListRequest::default() };
+        self.machine.list(&request).map(|list| list.items).unwrap_or_default()
+    }
+
+    fn create(&mut self, key: &Key, body: Value) -> Result<(), Status> {
+        if self.machine.get(key).is_ok() {
+            return Ok(());
+        }
+        self.machine.create(key, body, &ours(Part::Whole), self.moment).map(drop)
+    }
+
+    /// Lays a patch over an object or its status. What changes nothing writes nothing.
+    fn patch(&mut self, key: &Key, part: Part, patch: &Value) {
+        // Somebody may have been faster; then the next change is followed.
+        let _ = self.machine.patch(key, Patch::Merge(patch), &ours(part), self.moment);
+    }
+
+    fn now(&self) -> String {
+        mailboat_machinery::time::rfc3339(self.moment.now_seconds)
+    }
+}
+
+fn ours(part: Part) -> WriteOptions {
+    WriteOptions { manager: Name::new(MANAGER), part, ..WriteOptions::default() }
+}
+
+fn key(cluster: &ClusterId, kind: KindId, namespace: &str, name: &str) -> Key {
+    Key { cluster: cluster.clone(), kind, namespace: Name::new(namespace), name: Name::new(name) }
+}
+
+/// Conditions that hold, each since it first did.
+fn conditions(present: &Value, wanted: &[(&str, bool, &str, &str)], now: &str) -> Value {
+    let former = present["status"]["conditions"].as_array();
+    let mut out: Vec<Value> = wanted
+        .iter()
+        .map(|(what, holds, reason, message)| {
+            let status = if *holds { "True" } else { "False" };
+            let same = former
+                .into_iter()
+                .flatten()
+                .find(|condition| condition["type"] == *what && condition["status"] == status);
+            let since = same.map_or_else(|| json!(now), |condition| condition["lastTransitionTime"].clone());
+            let mut condition = json!({ "type": what, "status": status, "lastTransitionTime": since });
+            if !holds {
+                condition["reason"] = (*reason).into();
+                condition["message"] = (*message).into();
+                condition["severity"] = "Error".into();
+            }
+            condition
+        })
+        .collect();
+    out.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
+    out.into()
+}
+
+fn has_finalizer(object: &Stored, finalizer: &str) -> bool {
+    object.finalizers().contains(&finalizer)
+}
+
+/// The finalizers of an object with one more, or without one.
+fn finalizers(object: &Stored, add: Option<&str>, remove: Option<&str>) -> Value {
+    let kept = object.finalizers().into_iter().filter(|name| Some(*name) != remove);
+    let mut all: Vec<&str> = kept.collect();
+    all.extend(add.filter(|name| !object.finalizers().contains(name)));
+    if all.is_empty() { Value::Null } else { json!(all) }
+}
+
+impl Workspaces {
+    fn cached(&self, uid: &str, make: impl FnOnce() -> Option<Kind>) -> Option<Arc<Kind>> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = bound.get(uid) {
+            return Some(Arc::clone(kind));
+        }
+        let kind = Arc::new(make()?);
+        bound.insert(uid.to_owned(), Arc::clone(&kind));
+        Some(kind)
+    }
+}

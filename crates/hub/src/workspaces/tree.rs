@@ -1,0 +1,158 @@
+//! The tree of workspaces: how one is made, found and taken away.
+
+use mailboat_machinery::{DeleteOptions, ListRequest, Machine, Status, Stored};
+use mailboat_object::wire::Part;
+use mailboat_object::{ClusterId, KindId};
+use serde_json::{Value, json};
+
+use super::{ROOT, Round, conditions, finalizers, has_finalizer, key};
+
+const FINALIZER: &str = "core.kcp.io/logicalcluster";
+/// Who asked for a workspace, as kcp writes it down.
+pub(crate) const OWNER: &str = "experimental.tenancy.kcp.io/owner";
+const PATH: &str = "kcp.io/path";
+
+pub(super) fn kind() -> KindId {
+    KindId::new("tenancy.kcp.io", "workspaces")
+}
+
+fn logical_cluster() -> KindId {
+    KindId::new("core.kcp.io", "logicalclusters")
+}
+
+/// The cluster that a path such as `root:org:team`, or an id, leads to.
+pub(crate) fn resolve(machine: &Machine, reference: &str) -> Option<ClusterId> {
+    if !reference.contains(':') && reference != ROOT {
+        let id = ClusterId::new(reference);
+        return machine.get(&key(&id, logical_cluster(), "", "cluster")).is_ok().then_some(id);
+    }
+    let mut words = reference.split(':');
+    let first = words.next().unwrap_or_default();
+    let mut at = ClusterId::new(first);
+    machine.get(&key(&at, logical_cluster(), "", "cluster")).ok()?;
+    for word in words {
+        let workspace = machine.get(&key(&at, kind(), "", word)).ok()?;
+        at = ClusterId::new(workspace.body()["spec"]["cluster"].as_str()?);
+    }
+    Some(at)
+}
+
+/// The path of a cluster.
+pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
+    let found = machine.get(&key(cluster, logical_cluster(), "", "cluster")).ok()?;
+    found.metadata()["annotations"][PATH].as_str().map(str::to_owned)
+}
+
+impl Round<'_, '_> {
+    pub(super) fn follow_workspace(&mut self, workspace: &Stored) {
+        if workspace.is_deleting() {
+            self.empty(workspace);
+        } else if workspace.body()["spec"]["cluster"].is_null() {
+            self.make(workspace);
+        }
+    }
+
+    fn make(&mut self, workspace: &Stored) {
+        let parent = &workspace.key.cluster;
+        let Some(parent_path) = path_of(self.machine, parent) else { return };
+        let path = format!("{parent_path}:{}", workspace.key.name);
+        let id = ClusterId::new(&self.fresh_id());
+        if self.found(&id, &path, Some(workspace)).is_err() {
+            return;
+        }
+        let url = format!("{}/clusters/{path}", self.workspaces.url());
+        let mut patch = json!({
+            "metadata": { "finalizers": finalizers(workspace, Some(FINALIZER), None) },
+            "spec": { "cluster": *id.0, "URL": url },
+        });
+        if workspace.body()["spec"]["type"].is_null() {
+            patch["spec"]["type"] = json!({ "name": "universal", "path": ROOT });
+        }
+        self.patch(&workspace.key, Part::Whole, &patch);
+        let wanted = [("WorkspaceScheduled", true, "", ""), ("WorkspaceInitialized", true, "", "")];
+        let status = json!({ "status": {
+            "phase": "Ready", "conditions": conditions(workspace.body(), &wanted, &self.now()),
+        } });
+        self.patch(&workspace.key, Part::Status, &status);
+    }
+
+    /// Makes a cluster with what every workspace has.
+    pub(super) fn found(&mut self, id: &ClusterId, path: &str, of: Option<&Stored>) -> Result<(), Status> {
+        self.machine.serve(id, self.workspaces.universal.iter().cloned());
+        let mut spec = json!({});
+        let mut subject = None;
+        if let Some(workspace) = of {
+            spec["owner"] = json!({
+                "apiVersion": "tenancy.kcp.io/v1alpha1", "resource": "workspaces", "name": *workspace.key.name,
+                "cluster": *workspace.key.cluster.0, "uid": workspace.uid.to_string(),
+            });
+            let owner = workspace.metadata()["annotations"][OWNER].as_str();
+            let owner: Option<Value> = owner.and_then(|text| serde_json::from_str(text).ok());
+            subject = owner.and_then(|owner| owner["username"].as_str().map(str::to_owned));
+        }
+        let cluster = json!({
+            "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
+            "metadata": { "name": "cluster", "annotations": { PATH: path } }, "spec": spec,
+        });
+        let cluster_key = key(id, logical_cluster(), "", "cluster");
+        self.create(&cluster_key, cluster)?;
+        let url = format!("{}/clusters/{path}", self.workspaces.url());
+        self.patch(&cluster_key, Part::Status, &json!({ "status": { "phase": "Ready", "URL": url } }));
+        let namespace = json!({ "metadata": { "name": "default" } });
+        self.create(&key(id, KindId::new("", "namespaces"), "", "default"), namespace)?;
+        if let Some(user) = subject {
+            let group = "rbac.authorization.k8s.io";
+            let binding = json!({
+                "metadata": { "name": "workspace-admin" },
+                "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin" },
+                "subjects": [{ "apiGroup": group, "kind": "User", "name": user }],
+            });
+            let name = "workspace-admin";
+            self.create(&key(id, KindId::new(group, "clusterrolebindings"), "", name), binding)?;
+        }
+        Ok(())
+    }
+
+    /// A name for a cluster that was never used before.
+    fn fresh_id(&mut self) -> String {
+        const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut id = String::new();
+        while id.len() < 16 {
+            let mut number = self.moment.random.next();
+            for _ in 0..8 {
+                // The remainder is below 36.
+                id.push(char::from(LETTERS[usize::try_from(number % 36).unwrap_or(0)]));
+                number /= 36;
+            }
+        }
+        id
+    }
+
+    /// Deletes what is in a workspace, and then it. A finalizer in it holds it.
+    fn empty(&mut self, workspace: &Stored) {
+        if !has_finalizer(workspace, FINALIZER) {
+            return;
+        }
+        if let Some(id) = workspace.body()["spec"]["cluster"].as_str() {
+            let id = ClusterId::new(id);
+            let kinds: Vec<KindId> = self.machine.kinds(&id).map(|kind| kind.id.clone()).collect();
+            let mut left = false;
+            for kind in kinds.into_iter().filter(|kind| *kind != logical_cluster()) {
+                let request = ListRequest { cluster: Some(id.clone()), kind, ..ListRequest::default() };
+                let deleted =
+                    self.machine.delete_collection(&request, &DeleteOptions::default(), self.moment);
+                left |= deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone));
+            }
+            if left {
+                self.machine.empty_namespaces(&id, self.moment);
+                self.machine.follow_definitions(&id, self.moment);
+                return;
+            }
+            let cluster = key(&id, logical_cluster(), "", "cluster");
+            let _ = self.machine.delete(&cluster, &DeleteOptions::default(), self.moment);
+            self.machine.stop_serving_all(&id);
+        }
+        let patch = json!({ "metadata": { "finalizers": finalizers(workspace, None, Some(FINALIZER)) } });
+        self.patch(&workspace.key, Part::Whole, &patch);
+    }
+}

@@ -1,0 +1,66 @@
+//! A hub that serves for the length of a test.
+
+use std::path::{Path, PathBuf};
+
+use mailboat_hub::access::{kubeconfig, write_private};
+use mailboat_hub::storage::{Disk, Memory};
+use mailboat_hub::{Opened, Options, Server};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) struct Served {
+    pub(crate) folder: TempDir,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) url: String,
+    pub(crate) authority_file: PathBuf,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    pub(crate) async fn in_memory() -> Self {
+        let (listener, options) = listen().await;
+        Self::start(mailboat_hub::cluster(Memory::default(), options).await.unwrap(), listener)
+    }
+
+    pub(crate) async fn on_disk(folder: &Path) -> Self {
+        let (listener, options) = listen().await;
+        Self::start(mailboat_hub::cluster(Disk::open(folder).unwrap(), options).await.unwrap(), listener)
+    }
+
+    pub(crate) async fn workspaces() -> Self {
+        let (listener, options) = listen().await;
+        Self::start(mailboat_hub::workspaces(Memory::default(), options).await.unwrap(), listener)
+    }
+
+    fn start(Opened { hub, authority }: Opened, listener: TcpListener) -> Self {
+        let tls = authority.server_config(&["127.0.0.1".to_owned()]).unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let server = Server::new(hub, tls, listener);
+        let folder = tempfile::tempdir().unwrap();
+        let admin = authority.certify("admin", Some("system:masters")).unwrap();
+        let file = folder.path().join("admin.kubeconfig");
+        let content = kubeconfig("hub", &url, authority.certificate_pem(), "admin", &admin);
+        write_private(&file, &content).unwrap();
+        let authority_file = folder.path().join("authority.pem");
+        std::fs::write(&authority_file, authority.certificate_pem()).unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(async {
+            let _ = stopped.await;
+        }));
+        Self { folder, kubeconfig: file, url, authority_file, stop, serving }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.serving.await.unwrap();
+    }
+}
+
+async fn listen() -> (TcpListener, Options) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    (listener, Options { url, ..Options::default() })
+}
