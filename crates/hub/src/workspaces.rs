@@ -9,7 +9,7 @@ mod kinds;
 mod tree;
 mod view;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mailboat_machinery::{Kind, ListRequest, Machine, Moment, Patch, Status, Stored, WriteOptions};
@@ -86,18 +86,19 @@ impl Workspaces {
     pub(crate) fn follow(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
         let mut since = since;
         for _ in 0..ROUNDS {
-            let changed: BTreeSet<Key> = machine
-                .changed_since(since)
-                .filter(|change| kinds::is_followed(&change.key.kind))
-                .map(|change| change.key.clone())
-                .collect();
+            let mut changed: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
+            for change in machine.changed_since(since) {
+                if kinds::is_followed(&change.key.kind) {
+                    changed.insert(change.key.clone(), change.before.clone());
+                }
+            }
             since = machine.version();
             if changed.is_empty() {
                 return;
             }
             let mut round = Round { workspaces: self, machine, moment };
-            for key in changed {
-                round.follow(&key);
+            for (key, before) in changed {
+                round.follow(&key, before.as_deref());
             }
             if machine.version() == since {
                 return;
@@ -127,13 +128,18 @@ impl Workspaces {
 }
 
 impl Round<'_, '_> {
-    fn follow(&mut self, key: &Key) {
+    fn follow(&mut self, key: &Key, before: Option<&Stored>) {
         let object = self.machine.get(key).ok();
         match (key.kind.resource(), object) {
             ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
             ("apibindings", Some(binding)) => {
                 self.follow_binding(&binding);
                 self.follow_exports_of(&binding);
+            }
+            ("apibindings", None) => {
+                if let Some(binding) = before {
+                    self.follow_exports_of(binding);
+                }
             }
             ("apiexports", Some(export)) => {
                 self.follow_export(&export);
