@@ -1,6 +1,6 @@
 //! The kinds that Kubernetes knows by itself, as a real server describes them.
 //!
-//! `kubernetes.json` holds what kube-apiserver 1.36 answers to discovery and under `/openapi/v3`, cut down to the kinds
+//! `data/kubernetes.json` holds what kube-apiserver 1.36 answers to discovery and under `/openapi/v3`, cut down to the kinds
 //! that are served here and to the first sentence of each description.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-const KUBERNETES: &str = include_str!("../kubernetes.json");
+const KUBERNETES: &str = include_str!("../data/kubernetes.json");
 
 /// Why the kinds of Kubernetes cannot be served: the program was put together wrongly.
 #[derive(Debug, thiserror::Error)]

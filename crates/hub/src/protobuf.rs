@@ -1,6 +1,6 @@
 //! Bodies in protobuf, which kubectl sends for kinds that it has types for. They are read; nothing is answered in it.
 //!
-//! `kubernetes.protobuf` lists the messages of Kubernetes 1.36: for each field its number, its name in JSON and its type.
+//! `data/kubernetes.protobuf` lists the messages of Kubernetes 1.36: for each field its number, its name in JSON and its type.
 //! `inline` fields stand among the members of their parent in JSON, and zeros of `omitzero` fields are left out.
 
 use std::collections::HashMap;
@@ -82,7 +82,7 @@ type Message = HashMap<u64, Field>;
 static MESSAGES: LazyLock<HashMap<&'static str, Message>> = LazyLock::new(|| {
     let mut messages: HashMap<&'static str, Message> = HashMap::new();
     let mut current = "";
-    for line in include_str!("../kubernetes.protobuf").lines() {
+    for line in include_str!("../data/kubernetes.protobuf").lines() {
         let Some(field) = line.strip_prefix(' ') else {
             current = line;
             messages.entry(current).or_default();

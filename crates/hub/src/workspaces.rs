@@ -74,9 +74,19 @@ impl Workspaces {
         if !clusters.contains(&root) {
             round.found(&root, ROOT, None)?;
         }
-        for cluster in clusters {
-            for binding in round.all(&cluster, &binding::kind()) {
+        for cluster in &clusters {
+            for binding in round.all(cluster, &binding::kind()) {
                 round.follow_binding(&binding);
+            }
+        }
+        // It may be reached otherwise than before.
+        for cluster in &clusters {
+            for workspace in round.all(cluster, &tree::kind()) {
+                round.tell_address(&workspace);
+            }
+            for export in round.all(cluster, &export::kind()) {
+                round.follow_export(&export);
+                round.follow_slices_of(&export);
             }
         }
         Ok(())

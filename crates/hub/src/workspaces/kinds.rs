@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::catalog::{self, BadCatalog};
 
 /// The definitions of kcp v0.28.1, cut down to the first sentence of each description.
-const KCP: &str = include_str!("../../kcp.json");
+const KCP: &str = include_str!("../../data/kcp.json");
 
 /// Kinds of the core group that kcp serves.
 const CORE: [&str; 7] =

@@ -76,6 +76,16 @@ impl Round<'_, '_> {
         self.patch(&workspace.key, Part::Status, &status);
     }
 
+    /// Writes down where a workspace is reached now.
+    pub(super) fn tell_address(&mut self, workspace: &Stored) {
+        let Some(id) = workspace.body()["spec"]["cluster"].as_str().map(ClusterId::new) else { return };
+        let Some(path) = path_of(self.machine, &id) else { return };
+        let url = format!("{}/clusters/{path}", self.workspaces.url());
+        self.patch(&workspace.key, Part::Whole, &json!({ "spec": { "URL": url } }));
+        let cluster = key(&id, logical_cluster(), "", "cluster");
+        self.patch(&cluster, Part::Status, &json!({ "status": { "URL": url } }));
+    }
+
     /// Makes a cluster with what every workspace has.
     pub(super) fn found(&mut self, id: &ClusterId, path: &str, of: Option<&Stored>) -> Result<(), Status> {
         self.machine.serve(id, self.workspaces.universal.iter().cloned());

@@ -35,6 +35,11 @@ impl Served {
         Self::start(mailboat_hub::workspaces(Memory::default(), options).await.unwrap(), listener)
     }
 
+    pub(crate) async fn workspaces_on_disk(folder: &Path) -> Self {
+        let (listener, options) = listen().await;
+        Self::start(mailboat_hub::workspaces(Disk::open(folder).unwrap(), options).await.unwrap(), listener)
+    }
+
     fn start(Opened { hub, authority }: Opened, listener: TcpListener) -> Self {
         let tls = authority.server_config(&["127.0.0.1".to_owned()]).unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());

@@ -122,3 +122,24 @@ async fn a_service_account_is_at_home_in_its_workspace_alone() {
     let elsewhere = robot.run(&["get", "--raw", "/clusters/root:b/api/v1/namespaces"]).await;
     assert!(!elsewhere.well && elsewhere.err.to_lowercase().contains("forbidden"), "{elsewhere:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workspaces_and_what_is_bound_in_them_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Served::workspaces_on_disk(folder.path()).await;
+    let root = Kubectl::at(&first, "/clusters/root");
+    for name in ["provider", "orders"] {
+        root.apply(&workspace(name)).await;
+    }
+    Kubectl::at(&first, "/clusters/root:provider").apply(EXPORT).await;
+    let orders = Kubectl::at(&first, "/clusters/root:orders");
+    orders.apply(BINDING).await;
+    orders.apply(BOAT).await;
+    first.stop().await;
+    let again = Served::workspaces_on_disk(folder.path()).await;
+    let orders = Kubectl::at(&again, "/clusters/root:orders");
+    assert_eq!(orders.well(&["get", "boat", "anna", "-o", "jsonpath={.spec.length}"]).await, "7");
+    let root = Kubectl::at(&again, "/clusters/root");
+    let url = root.well(&["get", "workspace", "orders", "-o", "jsonpath={.spec.URL}"]).await;
+    assert_eq!(url, format!("{}/clusters/root:orders", again.url), "it is reached at another port now");
+}
