@@ -17,7 +17,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 /// Who signs service accounts' tokens, and for whom.
 const ISSUER: &str = "https://kubernetes.default.svc";
 /// The name of the one cluster, which nobody sees.
-const CLUSTER: &str = "cluster";
+pub(crate) const CLUSTER: &str = "cluster";
 
 /// How a hub is opened.
 #[derive(Debug, Default)]

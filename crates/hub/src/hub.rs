@@ -112,6 +112,11 @@ impl Hub {
         outcome
     }
 
+    /// Wakes whenever something became durable; holds the version up to which everything is.
+    pub(crate) fn shown(&self) -> watch::Receiver<Version> {
+        self.ledger.shown()
+    }
+
     /// Wakes those who watch what changed, and the keeper where something may be left to tidy up, until the server
     /// stops. Nobody is woken for what could still be lost.
     pub(crate) async fn ring(&self) {

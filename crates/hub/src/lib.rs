@@ -10,8 +10,9 @@
 //!
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
-//! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and `gate` (who asks, and whether they
-//! may), [`storage`] (what is kept), `serve` (connections).
+//! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and
+//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections), [`flow`] (whose turn it
+//! is), [`workloads`] and `simulate` (a cluster without machines).
 
 pub mod access;
 mod answer;
@@ -31,6 +32,7 @@ mod place;
 mod protobuf;
 mod query;
 mod serve;
+mod simulate;
 pub mod storage;
 mod table;
 pub mod workloads;

@@ -13,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::user_of;
-use crate::{Hub, handle, keeper};
+use crate::workloads::Settings;
+use crate::{Hub, handle, keeper, simulate};
 
 /// How many requests one HTTP/2 connection may have under way; a client's watches count.
 const STREAMS_PER_CONNECTION: u32 = 1000;
@@ -29,12 +30,20 @@ pub struct Server {
     hub: Arc<Hub>,
     listener: TcpListener,
     tls: TlsAcceptor,
+    workloads: Option<(Settings, u64)>,
 }
 
 impl Server {
     /// A server for whoever connects there.
     pub fn new(hub: Hub, tls: ServerConfig, listener: TcpListener) -> Self {
-        Self { hub: Arc::new(hub), listener, tls: TlsAcceptor::from(Arc::new(tls)) }
+        Self { hub: Arc::new(hub), listener, tls: TlsAcceptor::from(Arc::new(tls)), workloads: None }
+    }
+
+    /// Plays workloads that run nowhere, for a hub that is one cluster. The seed decides what fails.
+    #[must_use]
+    pub fn with_workloads(mut self, settings: Settings, seed: u64) -> Self {
+        self.workloads = Some((settings, seed));
+        self
     }
 
     /// Serves until `stop` is over; then watches end, and what is under way is answered.
@@ -42,6 +51,9 @@ impl Server {
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&self.hub)));
         let ringing = Arc::clone(&self.hub);
         let ringer = tokio::spawn(async move { ringing.ring().await });
+        let player = self
+            .workloads
+            .map(|(settings, seed)| tokio::spawn(simulate::simulate(Arc::clone(&self.hub), settings, seed)));
         let connections = GracefulShutdown::new();
         tokio::pin!(stop);
         loop {
@@ -84,5 +96,8 @@ impl Server {
         self.hub.stopping.send_replace(true);
         let _ = tokio::time::timeout(STOP_WITHIN, connections.shutdown()).await;
         let _ = tokio::join!(keeper, ringer);
+        if let Some(player) = player {
+            let _ = player.await;
+        }
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn look(hand: &mut Hand<'_>, key: &Key) -> Option<u64> {
             sets.into_iter().partition(|set| set.metadata()["labels"][HASH] == hash.as_str());
         match newest.first() {
             Some(newest) => {
-                follow_revision(hand, &deployment, newest, &old);
+                follow_revision(hand, newest, &old);
                 scale(hand, &deployment, newest, &old, paused);
                 forget_oldest(hand, &deployment, &old);
             }
@@ -116,18 +116,12 @@ fn make_set(hand: &mut Hand<'_>, deployment: &Stored, hash: &str, old: &[Arc<Sto
     hand.create("apps", "replicasets", &deployment.key.namespace, body);
 }
 
-/// The newest set bears the highest revision, also when an older template came back; the deployment says which.
-fn follow_revision(hand: &mut Hand<'_>, deployment: &Stored, newest: &Stored, old: &[Arc<Stored>]) {
+/// The newest set bears the highest revision, also when an older template came back.
+fn follow_revision(hand: &mut Hand<'_>, newest: &Stored, old: &[Arc<Stored>]) {
     let highest = old.iter().map(|set| revision(set)).max().unwrap_or(0);
-    let mut current = revision(newest);
-    if current <= highest {
-        current = highest + 1;
-        let patch = json!({ "metadata": { "annotations": { REVISION: current.to_string() } } });
+    if revision(newest) <= highest {
+        let patch = json!({ "metadata": { "annotations": { REVISION: (highest + 1).to_string() } } });
         hand.merge(&newest.key, &patch);
-    }
-    if revision(deployment) != current {
-        let patch = json!({ "metadata": { "annotations": { REVISION: current.to_string() } } });
-        hand.merge(&deployment.key, &patch);
     }
 }
 
@@ -209,7 +203,9 @@ fn report(hand: &mut Hand<'_>, key: &Key) -> Option<u64> {
     let total = sum("replicas");
     let (ready, available) = (sum("readyReplicas"), sum("availableReplicas"));
     let updated = newest.map_or(0, |set| number(&set.body()["status"]["replicas"], 0));
-    let mut status = json!({ "observedGeneration": deployment.generation() });
+    let mut status = json!({
+        "observedGeneration": deployment.generation(), "terminatingReplicas": sum("terminatingReplicas"),
+    });
     for (member, count) in [
         ("replicas", total),
         ("updatedReplicas", updated),
@@ -274,6 +270,8 @@ fn report(hand: &mut Hand<'_>, key: &Key) -> Option<u64> {
         }
     }
     status["conditions"] = conditions.into();
-    hand.set_status(&deployment, status);
+    // The deployment says which revision is the newest.
+    let revision = newest.map(|set| (REVISION, revision(set).to_string()));
+    hand.set_status_with(&deployment, status, revision.as_slice());
     again.filter(|at| *at > hand.now_ms)
 }

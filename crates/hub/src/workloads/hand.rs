@@ -76,12 +76,23 @@ impl<'m> Hand<'m> {
 
     /// Replaces an object's status; where it is the same, nothing is written.
     pub(super) fn set_status(&mut self, object: &Stored, status: Value) {
-        if object.body()["status"] == status {
+        self.set_status_with(object, status, &[]);
+    }
+
+    /// The same with annotations, which some kinds take along with their status: so their generation stays.
+    pub(super) fn set_status_with(&mut self, object: &Stored, status: Value, annotations: &[(&str, String)]) {
+        let present = &object.metadata()["annotations"];
+        if object.body()["status"] == status
+            && annotations.iter().all(|(name, value)| present[*name] == **value)
+        {
             return;
         }
         let mut body = object.to_value();
         body["status"] = status;
-        // Whoever wrote in between is not overwritten by what was read before.
+        for (name, value) in annotations {
+            body["metadata"]["annotations"][*name] = value.as_str().into();
+        }
+        // It carries the version that was read: whoever wrote in between is not overwritten.
         let (machine, mut moment) = self.parts();
         let _ = machine.update(&object.key, body, &written(Part::Status), &mut moment);
     }

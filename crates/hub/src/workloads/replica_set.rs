@@ -27,10 +27,13 @@ pub(super) fn look(hand: &mut Hand<'_>, key: &Key) -> Option<u64> {
         }
     }
     let mut pods = hand.owned("", "pods", &set);
+    let going = pods.iter().filter(|pod| pod.is_deleting() && !template::has_ended(pod)).count();
     pods.retain(|pod| template::is_active(pod));
     let counted =
         template::count(pods.iter().map(|pod| &**pod), number(&spec["minReadySeconds"], 0), hand.now_ms);
-    let mut status = json!({ "replicas": pods.len(), "observedGeneration": set.generation() });
+    let mut status = json!({
+        "replicas": pods.len(), "terminatingReplicas": going, "observedGeneration": set.generation(),
+    });
     for (member, count) in [
         ("fullyLabeledReplicas", i64::try_from(pods.len()).unwrap_or(i64::MAX)),
         ("readyReplicas", counted.ready),

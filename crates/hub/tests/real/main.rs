@@ -5,4 +5,5 @@ mod kubectl;
 mod rights;
 mod served;
 mod verbs;
+mod workloads;
 mod workspaces;
