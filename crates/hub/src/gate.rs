@@ -8,6 +8,7 @@ use mailboat_machinery::{Change, ListRequest, Machine, Status};
 use mailboat_object::{ClusterId, KindId};
 use serde_json::Value;
 
+use crate::access::rbac::escalation::Escalation;
 use crate::access::user::ImpersonationError;
 use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
 use crate::hub::now_seconds;
@@ -177,7 +178,10 @@ impl Gate {
             .rights(|rights| rights.check_escalation(cluster, user, &path.resource, &path.namespace, body));
         let name = body["metadata"]["name"].as_str().unwrap_or_default();
         let kind = KindId::new(&path.group, &path.resource);
-        checked.map_err(|why| Status::forbidden(&kind, name, &why))
+        checked.map_err(|why| match why {
+            Escalation::Refused(why) => Status::forbidden(&kind, name, &why),
+            Escalation::NoRole { role, .. } => Status::not_found(&kind, &role),
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use mailboat_hub::access::rbac::escalation::Escalation;
 use mailboat_hub::access::rbac::{GROUP, bootstrap};
 use mailboat_hub::access::{Rights, User, review};
 use mailboat_machinery::{Random, Seeded};
@@ -319,8 +320,7 @@ async fn try_to_grant(
     let ours = rights.check_escalation(&here(), &user, grant.resource, &grant.namespace, &grant.body);
     let same = match &ours {
         Ok(()) => code == 201,
-        // A role that is not there is told by a 404 of its own.
-        Err(said) if said.ends_with("not found") => code == 404 && answer["message"] == said.as_str(),
+        Err(said @ Escalation::NoRole { .. }) => code == 404 && answer["message"] == said.to_string(),
         Err(said) => {
             let prefix = format!("{}.{GROUP} {name:?} is forbidden: ", grant.resource);
             code == 403 && answer["message"] == format!("{prefix}{said}")

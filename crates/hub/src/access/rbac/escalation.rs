@@ -8,8 +8,22 @@ use serde_json::Value;
 use super::{GROUP, Rights, Rule};
 use crate::access::{Asked, User};
 
-/// What a user would give away without having it, in the server's words: the sentence after `is forbidden: `.
-pub type Escalation = String;
+/// Why a role or binding may not be written, in the server's words.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Escalation {
+    /// 403: it would give away what its writer does not have. The sentence after `is forbidden: `.
+    #[error("{0}")]
+    Refused(String),
+    /// 404: there is no role of this name, so that nobody can tell what a binding would give away. Real servers name the
+    /// resource that is written, and not that of the role.
+    #[error("{written}.{GROUP} {role:?} not found")]
+    NoRole {
+        /// Such as `rolebindings`.
+        written: String,
+        /// The role's name.
+        role: String,
+    },
+}
 
 impl Rights {
     /// Checks a write of a role or binding, as it would be stored. Other resources pass.
@@ -73,7 +87,7 @@ impl Rights {
         }
         match self.role(cluster, namespace, kind, name) {
             Some(rules) => self.check_rules(cluster, user, written, namespace, rules),
-            None => Err(not_found(written, name)),
+            None => Err(Escalation::NoRole { written: written.to_owned(), role: name.to_owned() }),
         }
     }
 
@@ -88,7 +102,10 @@ impl Rights {
         let mut own = Vec::new();
         let mut unresolved = Vec::new();
         self.visit(cluster, user, namespace, &mut |granted, found| {
-            let missing = || not_found(written, &granted.binding.role_name);
+            let missing = || {
+                let role = granted.binding.role_name.to_string();
+                Escalation::NoRole { written: written.to_owned(), role }.to_string()
+            };
             match found {
                 Ok(rules) => own.extend(rules.iter().cloned()),
                 Err(_) if unresolved.contains(&missing()) => {}
@@ -108,18 +125,13 @@ impl Rights {
             [] => String::new(),
             some => format!("; resolution errors: [{}]", some.join(" ")),
         };
-        Err(format!(
+        Err(Escalation::Refused(format!(
             "user {:?} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{unresolved}",
             user.name,
             groups.join(" "),
             told.join("\n")
-        ))
+        )))
     }
-}
-
-/// Real servers name the resource that is written, and not that of the role that they do not find.
-fn not_found(written: &str, role: &str) -> String {
-    format!("{written}.{GROUP} {role:?} not found")
 }
 
 /// Rules about objects that differ in their verbs alone, as one; the verbs as they came, as real servers say them.

@@ -145,7 +145,7 @@ fn nobody_gives_away_what_he_does_not_have() {
     check(&alice, "roles", "dock", &role(&named)).unwrap();
     let more =
         json!([{ "apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "watch", "delete"] }]);
-    let said = check(&alice, "clusterroles", "", &role(&more)).unwrap_err();
+    let said = check(&alice, "clusterroles", "", &role(&more)).unwrap_err().to_string();
     assert_eq!(
         said,
         "user \"alice\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
@@ -155,7 +155,8 @@ fn nobody_gives_away_what_he_does_not_have() {
     let subjects = json!([]);
     check(&alice, "clusterrolebindings", "", &binding("ClusterRole", "pods", &subjects)).unwrap();
     check(&alice, "clusterrolebindings", "", &binding("ClusterRole", "secret", &subjects)).unwrap_err();
-    let said = check(&alice, "rolebindings", "dock", &binding("Role", "none", &subjects)).unwrap_err();
+    let said =
+        check(&alice, "rolebindings", "dock", &binding("Role", "none", &subjects)).unwrap_err().to_string();
     assert_eq!(said, "rolebindings.rbac.authorization.k8s.io \"none\" not found");
     let made_of = json!({ "aggregationRule": { "clusterRoleSelectors": [] }, "rules": [] });
     check(&alice, "clusterroles", "", &made_of).unwrap_err();
