@@ -1,5 +1,6 @@
-//! What is promised of registration, of workspaces and of the syncer, on real kcp and real Kubernetes, by the programs themselves. Every
-//! scenario is a module of its own and takes a fresh mailbox; those that a person can follow stand in docs/scenarios.
+//! What is promised of registration, of workspaces and of the syncer, on real kcp and real Kubernetes, by the programs
+//! themselves. Every scenario is a module of its own and takes a fresh mailbox; those that a person can follow stand in
+//! docs/scenarios.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chart;
