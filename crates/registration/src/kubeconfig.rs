@@ -38,13 +38,8 @@ pub fn server<'c>(config: &'c Value, context: &str) -> Result<&'c str, Unchangea
 pub fn enter(config: &mut Value, context: &str, url: &str) -> Result<(), Unchangeable> {
     let (from, cluster) = parts(config, context)?;
     let (mut from, mut cluster) = (from.clone(), cluster.clone());
-    if context == CURRENT {
-        let (before, before_cluster) = (from.clone(), cluster.clone());
-        put(config, PREVIOUS, before, before_cluster);
-    } else {
-        // One comes from a context of one's own: it stays as it is, and is where `-` leads.
-        put(config, PREVIOUS, from.clone(), cluster.clone());
-    }
+    // A context of one's own stays as it is; its copy is where `-` leads.
+    put(config, PREVIOUS, from.clone(), cluster.clone());
     cluster["server"] = json!(url);
     from["cluster"] = json!(CURRENT);
     put(config, CURRENT, from, cluster);
