@@ -369,7 +369,14 @@ impl Engine {
         }
         for (route, source) in stale {
             let fan = self.fans.of(route, &source);
-            self.evaluate_later(fan, Urgency::Listed);
+            // What is shown again just as it was is decided already.
+            let decided = match (store.get(&source), self.fans.get(fan)) {
+                (Seen::Present(source), Some(fan)) => fan.is_decided_for(source),
+                _ => false,
+            };
+            if !decided {
+                self.evaluate_later(fan, Urgency::Listed);
+            }
         }
         for reader in self.fans.woken_by_scope(kind, cluster) {
             self.wake(reader, Urgency::Listed);

@@ -1,8 +1,10 @@
 //! Where each source goes: for every (route, source) its legs, one per destination, and the slots of each.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::digest::Digest;
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::object::Object;
 use mailboat_store::seen::Absence;
 use slab::Slab;
 use smallvec::SmallVec;
@@ -36,6 +38,8 @@ pub struct Fan {
     pub gone: Option<Absence>,
     /// Whether it waits to be evaluated.
     pub stale: bool,
+    /// The source as it was when it was last evaluated: its version and its content.
+    pub evaluated: Option<(Version, Digest)>,
     /// How many legs are held and have no slot yet by which that could be told.
     bare: usize,
 }
@@ -67,7 +71,7 @@ pub struct Fans {
     /// By source first, so that all that concerns a kind in a cluster stands together.
     ids: BTreeMap<(Key, RouteIndex), FanId>,
     by_route: BTreeMap<RouteIndex, BTreeSet<FanId>>,
-    readers: HashMap<Read, SmallVec<[Reader; 2]>, foldhash::fast::FixedState>,
+    readers: BTreeMap<Read, SmallVec<[Reader; 2]>>,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
 }
@@ -86,6 +90,7 @@ impl Fans {
             hold: None,
             gone: None,
             stale: false,
+            evaluated: None,
             bare: 0,
         })));
         self.ids.insert((source.clone(), route), id);
@@ -201,15 +206,21 @@ impl Fans {
     /// Those who read something of a kind, in one cluster or in all: it became known or doubtful as a whole. What was
     /// not known and turns out not to be there has no event of its own.
     pub fn woken_by_scope(&mut self, kind: &KindId, cluster: Option<&ClusterId>) -> Vec<Reader> {
-        let mut woken = Vec::new();
-        self.readers.retain(|read, readers| {
+        let concerned = |read: &&Read| {
             let (at, of) = read.scope();
-            let concerned = of == kind && cluster.is_none_or(|cluster| at == cluster);
-            if concerned {
-                woken.extend(readers.iter().copied());
+            of == kind && cluster.is_none_or(|cluster| at == cluster)
+        };
+        let reads: Vec<Read> = match cluster {
+            Some(cluster) => {
+                let [object, range] = Read::first_of(cluster, kind);
+                let objects = self.readers.range(object..).map(|(read, _)| read).take_while(concerned);
+                let ranges = self.readers.range(range..).map(|(read, _)| read).take_while(concerned);
+                objects.chain(ranges).cloned().collect()
             }
-            !concerned
-        });
+            None => self.readers.keys().filter(concerned).cloned().collect(),
+        };
+        let mut woken: Vec<Reader> =
+            reads.iter().filter_map(|read| self.readers.remove(read)).flatten().collect();
         woken.sort_unstable();
         woken.dedup();
         woken
@@ -220,6 +231,12 @@ impl Fan {
     /// Why it is not decided where the source goes, or what it is at some destination.
     pub fn undecided(&self) -> Option<&Hold> {
         self.hold.as_ref().or_else(|| self.legs.iter().find_map(|leg| leg.hold.as_deref()))
+    }
+
+    /// Whether all about it was decided from the source as it is now. What it was decided from besides wakes it when
+    /// it changes.
+    pub fn is_decided_for(&self, source: &Object) -> bool {
+        self.evaluated == Some((source.version, source.content)) && self.undecided().is_none()
     }
 
     /// The leg to a destination.

@@ -152,6 +152,13 @@ impl<'a> View<'a> {
 }
 
 impl Read {
+    /// The least of both sorts that is about a kind in a cluster, in the order of reads.
+    pub fn first_of(cluster: &ClusterId, kind: &KindId) -> [Self; 2] {
+        let (namespace, name) = (Name::EMPTY, Name::EMPTY);
+        let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
+        [Self::Object(key), Self::Range(cluster.clone(), kind.clone(), None)]
+    }
+
     /// Every read that a change of this object touches.
     pub fn touched_by(key: &Key) -> [Self; 3] {
         [

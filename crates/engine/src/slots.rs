@@ -15,6 +15,7 @@ use crate::plan::Verdict;
 use crate::record::Record;
 use crate::route::{DestinationId, Rank};
 use crate::standing::Stance;
+use crate::want::Policy;
 use crate::warrant::SourceGone;
 
 /// A slot, by its place in the table.
@@ -76,6 +77,8 @@ pub struct SlotState {
     pub(crate) stands: Option<(ScopeId, Stance)>,
     /// The first version of its source, and the cluster of that, about which something is still to be done here.
     pub(crate) owed: Option<Box<(ClusterId, Version)>>,
+    /// How it was last found to be as wanted, until something about it changes.
+    pub(crate) settled: Option<Settled>,
     /// The last fault, in the server's words; the only thing that is stored for explanations.
     pub fault: Option<Box<str>>,
 }
@@ -109,6 +112,17 @@ pub enum Written {
     At(Version),
     /// This object is gone or going.
     Ended(Uid),
+}
+
+/// A slot as it was found to be as wanted: as long as all of this holds, there is nothing to decide.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// The version of what stands there.
+    pub(crate) version: Version,
+    /// What was wanted.
+    pub(crate) intent: Digest,
+    /// How it was wanted.
+    pub(crate) policy: Arc<Policy>,
 }
 
 /// All slots.
@@ -219,12 +233,14 @@ impl SlotState {
             verdict: None,
             stands: None,
             owed: None,
+            settled: None,
             fault: None,
         }
     }
 
     /// Adds a claim in its order.
     pub fn claim(&mut self, claim: Claim) {
+        self.settled = None;
         if let Err(at) = self.claims.binary_search(&claim) {
             self.claims.insert(at, claim);
         }
@@ -232,6 +248,7 @@ impl SlotState {
 
     /// Takes the claims of one leg away.
     pub fn disclaim(&mut self, fan: FanId, to: DestinationId) {
+        self.settled = None;
         self.claims.retain(|claim| !(claim.fan == fan && claim.to == to));
     }
 }

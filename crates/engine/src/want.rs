@@ -72,6 +72,23 @@ pub struct Policy {
     pub marks: Arc<dyn Marks>,
 }
 
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {:?}, {:?}, {:?}", self.delivery, self.status, self.withdrawal, self.adopt)
+    }
+}
+
+impl Policy {
+    /// Whether another policy asks for the same. The marks of a role are the same in all its policies.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.delivery == other.delivery
+            && self.status == other.status
+            && self.withdrawal == other.withdrawal
+            && self.finalizer == other.finalizer
+            && self.adopt == other.adopt
+    }
+}
+
 /// How a copy is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {

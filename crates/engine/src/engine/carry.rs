@@ -19,7 +19,7 @@ use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::route::View;
-use crate::slots::{Reading, SlotId, Told, Written};
+use crate::slots::{Reading, Settled, SlotId, Told, Written};
 use crate::warrant::{Confirmed, Evidence, Look};
 
 /// Names a call under way.
@@ -139,6 +139,10 @@ impl Engine {
         if let Some(met) = self.slots.get(id)?.met.clone() {
             return self.look_before(now, id, &met);
         }
+        if self.is_settled(store, id) {
+            self.paid(id);
+            return None;
+        }
         self.project_once(store, id);
         let sight = self.look_at(store, id)?;
         let state = self.slots.get_mut(id)?;
@@ -165,6 +169,18 @@ impl Engine {
         self.count(id);
         let decided = self.decide(now, store, id, &sight);
         self.notice(id, &decided.verdict);
+        if let Some(state) = self.slots.get_mut(id) {
+            state.settled = match (&decided.verdict, &sight.wanted, &sight.target) {
+                // What depends on a finalizer of its source depends on more than is remembered here.
+                (Verdict::Settled, WantedHere::By(want), Seen::Present(target))
+                    if want.policy.finalizer.is_none() && state.met.is_none() =>
+                {
+                    let (intent, policy) = (want.body.digest, Arc::clone(&want.policy));
+                    Some(Settled { version: target.version, intent, policy })
+                }
+                _ => None,
+            };
+        }
         let gone = decided.verdict == Verdict::Settled && matches!(sight.wanted, WantedHere::No(_));
         let action = decided.actions.into_iter().next();
         if let Some(state) = self.slots.get_mut(id)
@@ -189,6 +205,16 @@ impl Engine {
             Some(action) => return self.carry_out(now, store, id, &sight, action),
         }
         None
+    }
+
+    /// Whether a slot was as wanted when it was last looked at, and nothing about it has changed since.
+    fn is_settled(&self, store: &Store, id: SlotId) -> bool {
+        let Some(state) = self.slots.get(id) else { return false };
+        state.settled.as_ref().is_some_and(|settled| {
+            state.verdict == Some(Verdict::Settled)
+                && state.written.is_none()
+                && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)
+        })
     }
 
     pub(super) fn decide(&self, now: u64, store: &Store, id: SlotId, sight: &Sight) -> Plan {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use mailboat_object::key::Key;
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -12,6 +11,7 @@ use super::Engine;
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
 use crate::route::{DestinationId, Rank, Route, View};
+use crate::shared::in_cluster;
 use crate::slots::{Claim, SlotId};
 use crate::want::{Hold, Want};
 use crate::warrant::SourceGone;
@@ -116,6 +116,9 @@ impl Engine {
                             }
                         }
                         self.fans.note_undecided(id);
+                        if let Some(fan) = self.fans.get_mut(id) {
+                            fan.evaluated = Some((source.version, source.content));
+                        }
                     }
                 }
             }
@@ -130,7 +133,14 @@ impl Engine {
         let Some(fan) = self.fans.get(id) else { return };
         let slots: Vec<SlotId> = fan.legs.iter().flat_map(|leg| leg.slots.iter().copied()).collect();
         for slot in slots {
+            self.unsettle(slot);
             self.plan_later(slot, Urgency::Listed);
+        }
+    }
+
+    fn unsettle(&mut self, slot: SlotId) {
+        if let Some(state) = self.slots.get_mut(slot) {
+            state.settled = None;
         }
     }
 
@@ -177,9 +187,8 @@ impl Engine {
         };
         for to in all {
             let Some(destination) = self.destinations.get(to) else { continue };
-            let there = |want: &Want| Key { cluster: destination.cluster.clone(), ..want.slot.clone() };
-            let keys: Vec<Key> = wants.iter().map(there).collect();
-            self.claim_leg(id, *to, &keys, route, source);
+            let there: Vec<Want> = wants.iter().map(|want| in_cluster(want, &destination.cluster)).collect();
+            self.claim_leg(store, id, *to, &there, route, source);
         }
         self.shared.remember(id, wants);
     }
@@ -204,19 +213,25 @@ impl Engine {
                     leg.slots.clone()
                 });
                 for slot in slots {
+                    self.unsettle(slot);
                     self.plan_later(slot, Urgency::Live);
                 }
             }
-            Ok(wants) => {
-                let keys: Vec<Key> = wants.into_iter().map(|want| want.slot).collect();
-                self.claim_leg(id, to, &keys, route, source);
-            }
+            Ok(wants) => self.claim_leg(store, id, to, &wants, route, source),
         }
     }
 
-    fn claim_leg(&mut self, id: FanId, to: DestinationId, keys: &[Key], route: &dyn Route, source: &Object) {
+    fn claim_leg(
+        &mut self,
+        store: &Store,
+        id: FanId,
+        to: DestinationId,
+        wants: &[Want],
+        route: &dyn Route,
+        source: &Object,
+    ) {
         let Some(rank) = self.rank_of(id) else { return };
-        let slots: SmallVec<[SlotId; 2]> = keys.iter().map(|key| self.slots.at(key)).collect();
+        let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
         let before = fan.change_leg(to, |leg| {
             leg.hold = None;
@@ -228,11 +243,15 @@ impl Engine {
             hold: None,
         };
         self.disclaim(id, &dropped, None);
-        for slot in slots {
+        for (slot, want) in slots.into_iter().zip(wants) {
+            let claim = Claim { rank: Arc::clone(&rank), fan: id, to };
+            if self.is_settled_as(store, slot, want, &claim, route) {
+                continue;
+            }
             if let Some(state) = self.slots.get_mut(slot) {
                 // The claim's rank may have changed with the configuration's age.
                 state.disclaim(id, to);
-                state.claim(Claim { rank: Arc::clone(&rank), fan: id, to });
+                state.claim(claim);
                 state.scope = Some(route.scope().clone());
                 state.gone = None;
                 let key = state.key.clone();
@@ -243,6 +262,25 @@ impl Engine {
             self.unsettled.remove(&slot);
             self.plan_later(slot, Urgency::Live);
         }
+    }
+
+    /// Whether a slot is as wanted already, by the same claim, so that there is nothing to decide about it.
+    fn is_settled_as(
+        &self,
+        store: &Store,
+        slot: SlotId,
+        want: &Want,
+        claim: &Claim,
+        route: &dyn Route,
+    ) -> bool {
+        let Some(state) = self.slots.get(slot) else { return false };
+        state.settled.as_ref().is_some_and(|settled| {
+            settled.intent == want.body.digest
+                && settled.policy.is_like(&want.policy)
+                && state.claims.first() == Some(claim)
+                && state.scope.as_ref() == Some(route.scope())
+                && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)
+        })
     }
 
     fn rank_of(&self, fan: FanId) -> Option<Arc<Rank>> {

@@ -249,3 +249,31 @@ fn a_route_of_one_object_reads_that_object_and_no_other() {
     world.run();
     assert!(world.object(&copy()).is_none() && world.engine.claimant(&copy()).is_none());
 }
+
+#[test]
+fn what_waits_for_a_kind_to_be_listed_goes_on_when_it_is_though_nothing_is_in_it() {
+    let mut world = World::new(&CLUSTERS);
+    for cluster in CLUSTERS {
+        world
+            .put(&key(cluster, "namespaces", "", "till"), json!({ "apiVersion": "v1", "kind": "Namespace" }));
+        for kind in ["configmaps", "namespaces"] {
+            world.follow(cluster, kind);
+        }
+    }
+    world.put(&source(), config_map("1"));
+    let mut route = translator("p1", &[FLORIN]);
+    route.select = Box::new(|_, view| {
+        let customizers = key("workload", "customizers", "", "");
+        match view.range(&customizers.cluster, &customizers.kind, None) {
+            Ok(_) => Ok(vec![FLORIN]),
+            Err(doubt) => Err(mailboat_engine::want::Hold { reason: doubt.to_string(), on: None }),
+        }
+    });
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy()).is_none());
+    world.follow("workload", "customizers");
+    world.run();
+    assert!(world.object(&copy()).is_some(), "nobody was told that there is nothing");
+}

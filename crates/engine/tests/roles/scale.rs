@@ -109,3 +109,22 @@ fn a_cluster_that_is_named_late_gets_what_waited_for_it() {
     world.run();
     assert_ne!(world.engine.verdict(&late), Some(&Verdict::Waiting(Wait::Cluster)));
 }
+
+#[test]
+fn what_is_shown_again_just_as_it_was_costs_no_projection() {
+    let (mut world, projections) = delivered(true);
+    projections.store(0, Ordering::Relaxed);
+    for cluster in ["workload", "edge-07"] {
+        world.lose(cluster, "configmaps");
+        world.find_again(cluster, "configmaps");
+    }
+    world.run();
+    assert_eq!((projections.swap(0, Ordering::Relaxed), written(&mut world).len()), (0, 0));
+    // Something else happens to a copy: only that one is looked at.
+    let copy = key("edge-07", "configmaps", "till", "config-3");
+    let mut other = world.object(&copy).unwrap().clone();
+    other["status"] = json!({ "ready": true });
+    world.put(&copy, other);
+    world.run();
+    assert_eq!((projections.swap(0, Ordering::Relaxed), written(&mut world).len()), (1, 0));
+}
