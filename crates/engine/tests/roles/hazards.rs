@@ -274,7 +274,9 @@ fn every_hazard_is_listed_and_names_tests_that_exist() {
     for (at, row) in rows.iter().enumerate() {
         assert!(row.starts_with(&format!("| H{} |", at + 1)), "H{} is not in its place: {row}", at + 1);
         let tests = row.split('`').skip(1).step_by(2).filter(|name| !name.contains(['/', ' ', '.']));
-        let tests: Vec<&str> = tests.filter(|name| name.contains('_')).collect();
+        // A metric answers too, and is named after us.
+        let is_test = |name: &&str| name.contains('_') && !name.starts_with("mailboat_");
+        let tests: Vec<&str> = tests.filter(is_test).collect();
         let excused = row.contains("does not apply") || row.contains("metrics.md");
         assert!(excused || !tests.is_empty(), "no test answers {row}");
         for test in tests {
