@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use mailboat_hub::access::{TokenFile, kubeconfig, write_private};
 use mailboat_hub::storage::{self, Disk, Memory, Storage};
+use mailboat_hub::workloads::Settings;
 use mailboat_hub::{OpenError, Opened, Options, Server};
 use mailboat_runner::StopSignal;
 use tokio::net::TcpListener;
@@ -31,6 +32,9 @@ pub async fn run(arguments: &HubArguments) -> Result<()> {
 }
 
 async fn serve(arguments: &HubArguments) -> Result<()> {
+    if arguments.simulate_workloads && arguments.mode != HubMode::Cluster {
+        return Err(refusal("--simulate-workloads needs --mode cluster: workspaces have no pods or nodes"));
+    }
     log::begin(arguments.log_format, "info")?;
     let begun = Instant::now();
     let listener = TcpListener::bind(arguments.listen)
@@ -58,17 +62,21 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
             return Err(refusal("--memory needs --kubeconfig: say where the administrator's goes"));
         }
     };
-    let server = match arguments.mode {
+    let address = match arguments.mode {
         HubMode::Cluster => url.clone(),
         HubMode::Workspaces => format!("{url}/clusters/root"),
     };
     let certified = authority.certify(ADMINISTRATOR, Some(MASTERS))?;
-    let content = kubeconfig("hub", &server, authority.certificate_pem(), ADMINISTRATOR, &certified);
+    let content = kubeconfig("hub", &address, authority.certificate_pem(), ADMINISTRATOR, &certified);
     write_private(&file, &content)
         .map_err(|error| refusal(format!("{} cannot be written: {error}", file.display())))?;
     let took = begun.elapsed();
     tracing::info!(%url, kubeconfig = %file.display(), milliseconds = took.as_millis(), "the hub is ready");
-    Server::new(hub, tls, listener).serve(stop.received()).await;
+    let mut server = Server::new(hub, tls, listener);
+    if arguments.simulate_workloads {
+        server = server.with_workloads(Settings::default(), 0);
+    }
+    server.serve(stop.received()).await;
     Ok(())
 }
 

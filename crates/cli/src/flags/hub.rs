@@ -14,6 +14,8 @@ Examples:
 
   mailboat hub --mode cluster --memory --kubeconfig /tmp/edge.kubeconfig --listen 127.0.0.1:0
 
+  mailboat hub --mode cluster --memory --kubeconfig /tmp/edge.kubeconfig --simulate-workloads
+
   mailboat hub restore --backup hub.backup --data ~/hub-again";
 
 /// Serve the Kubernetes API from this process: workspaces as kcp has them, or one cluster without machines, for a first
@@ -51,6 +53,10 @@ pub struct HubArguments {
     /// Users with fixed tokens: lines of `token,user,uid,"group1,group2"`
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
+    /// Play pods, nodes and the controllers of a cluster, so that workloads report status though nothing runs; with
+    /// --mode cluster
+    #[arg(long)]
+    pub simulate_workloads: bool,
     /// How messages look
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
