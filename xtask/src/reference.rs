@@ -57,7 +57,8 @@ mod tests {
         let [own, mailboat] = files().map(|file| file.contents);
         let own_commands = ["test", "e2e", "bench", "sim", "generate", "lint", "testbed build", "testbed up"];
         let own_commands = own_commands.map(|command| (&own, format!("cargo xtask {command}")));
-        let commands = ["syncer", "syncer-gen", "syncer-remove", "ws", "get", "customize", "link", "completion"];
+        let commands =
+            ["syncer", "syncer-gen", "syncer-remove", "ws", "get", "customize", "link", "completion"];
         let commands = commands.map(|command| (&mailboat, format!("mailboat {command}")));
         for (text, command) in own_commands.into_iter().chain(commands) {
             let heading = format!("\n## {command}\n");

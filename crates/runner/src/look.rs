@@ -48,21 +48,30 @@ pub async fn ground(
 async fn ground_of(transport: &dyn Transport, cluster: &ClusterId, kind: &KindId) -> Result<Ground, Fault> {
     transport.stale();
     let catalog = transport.catalog().await?;
-    let serves = |kind: &KindId| matches!(catalog.find(kind), Found::Served(_));
+    // A workspace that is torn down stops answering for one group after the other. A group that does not answer is no
+    // group that is not there: without logicalclusters this would be an ordinary cluster, which nobody deletes.
+    let serves = |kind: &KindId| match catalog.find(kind) {
+        Found::Served(_) => Ok(true),
+        Found::NotServed => Ok(false),
+        Found::Unknown(why) => {
+            let text = format!("whether {kind} is served is not known: {why}");
+            Err(Fault::new(FaultKind::Retry(None), text))
+        }
+    };
     let workspace = KindId::new("core.kcp.io", "logicalclusters");
-    let workspace_lives = !serves(&workspace)
+    let workspace_lives = !serves(&workspace)?
         || lives(transport, &cluster_scoped(cluster, workspace, "cluster")).await?.is_some_and(|l| l);
     let crds = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let bindings = KindId::new("apis.kcp.io", "apibindings");
-    let by_crd = if serves(&crds) {
+    let by_crd = if serves(&crds)? {
         lives(transport, &cluster_scoped(cluster, crds, &kind.to_string())).await?
     } else {
         None
     };
     let by_binding =
-        if by_crd.is_none() && serves(&bindings) { bound(transport, bindings, kind).await? } else { None };
+        if by_crd.is_none() && serves(&bindings)? { bound(transport, bindings, kind).await? } else { None };
     // Neither a CRD nor a binding: a kind that is built in, or another server's behind this one.
-    let kind_served = by_crd.or(by_binding).unwrap_or(true) && serves(kind);
+    let kind_served = by_crd.or(by_binding).unwrap_or(true) && serves(kind)?;
     Ok(Ground { workspace_lives, kind_served })
 }
 
@@ -112,4 +121,84 @@ fn cluster_scoped(cluster: &ClusterId, kind: KindId, name: &str) -> Key {
 
 fn unreadable(why: &str) -> Fault {
     Fault::new(FaultKind::Retry(None), format!("what the server says of it cannot be read: {why}"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use futures::FutureExt as _;
+    use futures::future::{BoxFuture, ready};
+    use mailboat_cluster::{Catalog, Lines};
+    use mailboat_object::catalog::{Served, Verbs};
+    use mailboat_object::wire::{Abilities, Reply};
+
+    use super::*;
+
+    /// A server where no object is left, and that says of itself what its catalog says.
+    struct Emptied(Arc<Catalog>);
+
+    impl Transport for Emptied {
+        fn call(&self, _: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+            ready(Err(Fault::new(FaultKind::NotFound, "it is not there"))).boxed()
+        }
+
+        fn fetch(&self, _: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
+            panic!("nothing is listed here")
+        }
+
+        fn catalog(&self) -> BoxFuture<'static, Result<Arc<Catalog>, Fault>> {
+            ready(Ok(Arc::clone(&self.0))).boxed()
+        }
+
+        fn stale(&self) {}
+
+        fn abilities(&self) -> Abilities {
+            Abilities { apply: true, whole: true }
+        }
+    }
+
+    fn serving(kinds: &[(&str, &str)], silent: &[&str]) -> Arc<dyn Transport> {
+        let mut catalog = Catalog::default();
+        for (group, resource) in kinds {
+            catalog.add(Served {
+                kind: KindId::new(group, resource),
+                version: Name::new("v1"),
+                kind_name: Name::new("Any"),
+                singular: Name::EMPTY,
+                namespaced: true,
+                status: false,
+                scale: false,
+                verbs: Verbs::of(["get", "list", "watch"]),
+                short_names: Box::new([]),
+            });
+        }
+        silent.iter().for_each(|group| catalog.doubt(group, "it does not answer"));
+        Arc::new(Emptied(Arc::new(catalog)))
+    }
+
+    fn looked(transport: Arc<dyn Transport>) -> Result<Look, Fault> {
+        let (cluster, kind) = (ClusterId::new("mailbox"), KindId::new("", "configmaps"));
+        let source = Key { cluster, kind, namespace: Name::new("till"), name: Name::new("pos") };
+        look(transport, source).now_or_never().unwrap()
+    }
+
+    #[test]
+    fn in_an_ordinary_cluster_the_object_alone_is_gone() {
+        let look = looked(serving(&[("", "configmaps")], &[])).unwrap();
+        assert!(look.object_missing && look.workspace_lives && look.kind_served_as_before);
+    }
+
+    #[test]
+    fn a_group_that_does_not_answer_is_no_group_that_is_not_there() {
+        for silent in ["core.kcp.io", "apis.kcp.io", "apiextensions.k8s.io"] {
+            let fault = looked(serving(&[("", "configmaps")], &[silent])).unwrap_err();
+            assert!(matches!(fault.kind, FaultKind::Retry(None)), "{silent}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_without_its_logical_cluster_is_gone() {
+        let kinds = [("", "configmaps"), ("core.kcp.io", "logicalclusters")];
+        assert!(!looked(serving(&kinds, &[])).unwrap().workspace_lives);
+    }
 }
