@@ -172,7 +172,9 @@ mod tests {
                 short_names: Box::new([]),
             });
         }
-        silent.iter().for_each(|group| catalog.doubt(group, "it does not answer"));
+        for group in silent {
+            catalog.doubt(group, "it does not answer");
+        }
         Arc::new(Emptied(Arc::new(catalog)))
     }
 
