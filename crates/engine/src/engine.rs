@@ -33,6 +33,7 @@ mod carry;
 mod evaluate;
 mod explain;
 mod faults;
+mod report;
 mod settle;
 mod sight;
 mod tell;
@@ -118,6 +119,8 @@ pub struct Engine {
     pub(crate) unsettled: BTreeSet<SlotId>,
     /// What nobody claims and cannot be settled, by the source of which too little is known.
     pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
+    pub(crate) unshown: BTreeMap<Key, (Version, SlotId)>,
     pub(crate) breaker: Breaker,
     pub(crate) configuration: Option<WholeConfiguration>,
     pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
@@ -168,6 +171,7 @@ impl Engine {
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            unshown: BTreeMap::new(),
             breaker,
             configuration: None,
             flights: BTreeMap::new(),
@@ -325,6 +329,7 @@ impl Engine {
         }
         self.observe_target(change, urgency);
         self.settle_waiting(&change.key);
+        self.report_is_shown(change);
     }
 
     fn observe_target(&mut self, change: &Change, urgency: Urgency) {
@@ -385,6 +390,7 @@ impl Engine {
             self.plan_later(slot, Urgency::Listed);
         }
         self.settle_all_waiting(concerns);
+        self.report_again(concerns);
     }
 
     /// Verdicts that changed since this was last asked.

@@ -145,6 +145,7 @@ impl Engine {
         }
         self.project_once(store, id);
         let sight = self.look_at(store, id)?;
+        self.await_source(id, &sight);
         let state = self.slots.get_mut(id)?;
         if !matches!(sight.target, Seen::Unknown(_)) {
             state.written = None;
@@ -444,7 +445,10 @@ impl Engine {
             Action::Delete(warrant) => {
                 state.written = Some(Written::Ended(warrant.uid().clone()));
             }
-            Action::Report(_) => state.record.reported = flight.status,
+            Action::Report(_) => {
+                state.record.reported = flight.status;
+                self.report_is_answered(store, id, &reply.body);
+            }
             Action::LookBefore { version } => {
                 let key = state.key.clone();
                 let Seen::Present(target) = store.get(&key) else { return None };
@@ -479,7 +483,7 @@ impl Engine {
     }
 }
 
-fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
+pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
     let place = Place {
         cluster: ClusterOf::One(&key.cluster),
         kind: &key.kind,

@@ -8,9 +8,10 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::Engine;
+use super::sight::{Sight, WantedHere};
 use crate::breaker::ScopeId;
 use crate::fans::RouteIndex;
-use crate::mark::Mark;
+use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
 use crate::queue::Urgency;
 use crate::slots::{SlotId, SlotState};
@@ -53,6 +54,15 @@ impl Engine {
         for id in unsettled {
             self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
         }
+    }
+
+    /// Lets what nobody claims, and of which nothing can be said now, hear when more is known of its source. What was
+    /// clear when it was settled may not be any more when it is planned.
+    pub(super) fn await_source(&mut self, id: SlotId, sight: &Sight) {
+        let (WantedHere::Undecided(_), Marked::Ours(mark)) = (&sight.wanted, &sight.marked) else { return };
+        let Some(state) = self.slots.get(id).filter(|state| state.claims.is_empty()) else { return };
+        let source = source_of(state, mark).clone();
+        self.waiting.entry(source).or_default().insert(id);
     }
 
     /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there.

@@ -14,7 +14,7 @@ use crate::seen::{Doubt, News};
 pub(super) const UNKNOWN: Version = Version(u64::MAX);
 
 /// The number of no list: they are counted from one.
-const NO_LIST: u32 = 0;
+pub(super) const NO_LIST: u32 = 0;
 
 impl Store {
     /// Takes in what ties a kind of a cluster to a place now; `None`: nothing any more, as of `withdrawn_at`.

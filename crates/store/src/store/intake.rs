@@ -6,7 +6,7 @@ use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_object::object::{Keep, Object};
 
 use super::bindings::is_bindings;
-use super::engage::UNKNOWN;
+use super::engage::{NO_LIST, UNKNOWN};
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Listed};
 use super::{Store, Whom};
@@ -190,32 +190,53 @@ impl Store {
         (feed.listed_at, feed.listed_after) = (version, lists);
         feed.doubt = None;
         for cluster in self.clusters_of(id) {
-            let shelf = self.shelves.get_mut(&id.kind).and_then(|shelves| shelves.get_mut(&cluster));
-            let Some(shelf) = shelf.filter(|shelf| shelf.place == id.place) else { continue };
-            let mut changes: Vec<(Key, Option<Arc<Object>>)> = Vec::new();
-            shelf.entries.retain(|address, entry| {
-                if entry.list == list {
-                    return true;
-                }
-                let (before, stays) = match entry.miss(version, past) {
-                    Outcome::Same => return true,
-                    Outcome::Changed(before) => (before, true),
-                    Outcome::Remove(before) => (before, false),
-                };
-                let Address { namespace, name } = address.clone();
-                let key = Key { cluster: cluster.clone(), kind: id.kind.clone(), namespace, name };
-                changes.push((key, before));
-                stays
-            });
-            for (key, before) in changes {
-                self.announce(&id.place, &key, before, live, out);
-            }
+            self.conclude(id, &cluster, |shown| shown != list, (version, past, live), out);
         }
         if is_bindings(&id.kind) {
             self.heed_end_of_list(id, out);
         }
         self.catch_up_bindings(&id.place, &id.endpoint);
         self.settle(&id.place, &id.kind, Whom::All, out);
+    }
+
+    /// A cluster turns out to be shown by an endpoint whose list is complete already: what was remembered of it and never
+    /// shown was missing there, and no further list will say so.
+    pub(super) fn conclude_at_home(&mut self, id: &FeedId, cluster: &ClusterId, out: &mut Vec<News>) {
+        let Some(feed) = self.feed(id).filter(|feed| feed.is_complete()) else { return };
+        let listed = (feed.listed_at, feed.in_the_past(), feed.is_live());
+        self.conclude(id, cluster, |shown| shown == NO_LIST, listed, out);
+    }
+
+    /// Concludes from a complete list what it did not show of a cluster: `missed` tells it by the list that showed an
+    /// entry last, and the list by its version, whether it shows the past, and whether it is news.
+    fn conclude(
+        &mut self,
+        id: &FeedId,
+        cluster: &ClusterId,
+        missed: impl Fn(u32) -> bool,
+        (version, past, live): (Version, bool, bool),
+        out: &mut Vec<News>,
+    ) {
+        let shelf = self.shelves.get_mut(&id.kind).and_then(|shelves| shelves.get_mut(cluster));
+        let Some(shelf) = shelf.filter(|shelf| shelf.place == id.place) else { return };
+        let mut changes: Vec<(Key, Option<Arc<Object>>)> = Vec::new();
+        shelf.entries.retain(|address, entry| {
+            if !missed(entry.list) {
+                return true;
+            }
+            let (before, stays) = match entry.miss(version, past) {
+                Outcome::Same => return true,
+                Outcome::Changed(before) => (before, true),
+                Outcome::Remove(before) => (before, false),
+            };
+            let Address { namespace, name } = address.clone();
+            let key = Key { cluster: cluster.clone(), kind: id.kind.clone(), namespace, name };
+            changes.push((key, before));
+            stays
+        });
+        for (key, before) in changes {
+            self.announce(&id.place, &key, before, live, out);
+        }
     }
 
     /// The feed no longer tells what happens. What was shown stays, unless the doubt is total.

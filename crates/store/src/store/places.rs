@@ -193,6 +193,10 @@ impl Store {
             && homes.get(cluster) != Some(endpoint)
         {
             homes.insert(cluster.clone(), endpoint.clone());
+            for kind in self.kinds_at(place) {
+                let id = FeedId { place: place.clone(), endpoint: endpoint.clone(), kind };
+                self.conclude_at_home(&id, cluster, out);
+            }
             self.settle_everywhere(place, Whom::One(cluster), out);
         }
     }
