@@ -430,10 +430,12 @@ impl Engine {
         let known = |uid: fn(&Record) -> &Option<Uid>| {
             state.is_some_and(|state| uid(&state.record).as_ref() == Some(&target.uid))
         };
-        if mark.confirmed || shows_our_making(target) || known(|record| &record.uid) {
-            Proof::Ours
-        } else if known(|record| &record.foreign) {
+        // What was found by asking counts more than what an object shows: within one second, what a delivery made and
+        // what it met show the same.
+        if known(|record| &record.foreign) {
             Proof::NotOurs
+        } else if mark.confirmed || shows_our_making(target) || known(|record| &record.uid) {
+            Proof::Ours
         } else {
             Proof::Open
         }

@@ -392,7 +392,12 @@ impl Engine {
             Work::Act(action) => action,
             Work::LookBefore => return self.looked_before(now, id, &reply.body),
             Work::LetGo => {
-                state.met = None;
+                // Until it is shown as it was left, nothing is: our view may show nothing there for long, and another first
+                // delivery would meet it again.
+                let met = state.met.take();
+                state.record.foreign = met.map(|met| met.uid.clone());
+                let left = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
+                state.written = Some(Written::At(left.version));
                 return None;
             }
         };
