@@ -16,6 +16,15 @@ fn two_hundred_seeds_keep_every_promise() {
 }
 
 #[test]
+fn seeds_that_found_something_stay_mended() {
+    for seed in [1_856, 1_923, 1_978, 16_269] {
+        if let Err(failure) = run(seed, &Options::default()) {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
 fn a_seed_replays_exactly() {
     for seed in 0..20 {
         let [one, other] = [(), ()].map(|()| run(seed, &Options::default()).map_err(|f| f.to_string()));
