@@ -36,7 +36,8 @@ pub enum Binding {
     Claimed {
         accepted: bool,
     },
-    Deleting,
+    /// It is on its way out with what it brought, which nothing can stop.
+    Deleting(u32),
 }
 
 #[derive(Clone, Debug)]
@@ -191,14 +192,16 @@ impl Server {
             }
             return written.unwrap_or_else(|| self.write_claim(cluster, true));
         }
-        if bound {
-            return self.write_binding(cluster, Some(Binding::Bound(self.identity)));
-        }
-        let identity = self.binding(cluster).map_or(0, |binding| match binding {
-            Binding::Bound(identity) => identity,
-            Binding::Claimed { .. } | Binding::Deleting => 0,
-        });
-        self.write_binding(cluster, Some(Binding::Deleting));
+        let identity = match self.binding(cluster) {
+            // Restored from the midst of its deletion, which has to end before another can be made.
+            Some(Binding::Deleting(identity)) => identity,
+            _ if bound => return self.write_binding(cluster, Some(Binding::Bound(self.identity))),
+            Some(Binding::Bound(identity)) => {
+                self.write_binding(cluster, Some(Binding::Deleting(identity)));
+                identity
+            }
+            Some(Binding::Claimed { .. }) | None => 0,
+        };
         let addresses: BTreeSet<Address> = self.history.iter().map(|write| write.address.clone()).collect();
         for address in addresses.into_iter().filter(|(of, _)| of == cluster) {
             if self.one_at(&address, identity, self.version).is_some() {
@@ -366,10 +369,13 @@ fn binding_body(write: &BindingWrite, binding: Binding) -> Value {
     });
     let configmaps = json!({ "group": "", "resource": "configmaps" });
     match binding {
-        Binding::Bound(identity) => {
+        Binding::Bound(identity) | Binding::Deleting(identity) => {
             let mut bound = configmaps;
             bound["schema"] = json!({ "identityHash": format!("identity-{identity}") });
             body["status"] = json!({ "boundResources": [bound] });
+            if let Binding::Deleting(_) = binding {
+                body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            }
         }
         Binding::Claimed { accepted } => {
             let mut claim = configmaps.clone();
@@ -378,7 +384,6 @@ fn binding_body(write: &BindingWrite, binding: Binding) -> Value {
             // Taken back a while after the rejection.
             body["status"] = json!({ "appliedPermissionClaims": [configmaps] });
         }
-        Binding::Deleting => body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into(),
     }
     body
 }
