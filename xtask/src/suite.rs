@@ -237,6 +237,12 @@ impl Surroundings {
         if self.soak {
             command.env("MAILBOAT_SOAK", "1");
         }
+        // The same cases on every run, so that a change is judged by what it changed; a soak looks for new ones.
+        let (name, value) =
+            if self.soak { ("PROPTEST_CASES", "20000") } else { ("PROPTEST_RNG_SEED", "20261115") };
+        if std::env::var_os(name).is_none() {
+            command.env(name, value);
+        }
         if let Some(testbed) = &self.testbed {
             command.env("MAILBOAT_TESTBED", testbed);
         }
@@ -390,8 +396,9 @@ mod tests {
         let mut command = Command::new("true");
         Surroundings { soak: true, testbed: Some("/run/world".into()) }.describe_to(&mut command);
         let seen: Vec<_> = command.get_envs().map(|(name, value)| (name, value.unwrap())).collect();
-        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert_eq!(seen.len(), 3, "{seen:?}");
         assert!(seen.contains(&("MAILBOAT_SOAK".as_ref(), "1".as_ref())), "{seen:?}");
         assert!(seen.contains(&("MAILBOAT_TESTBED".as_ref(), "/run/world".as_ref())), "{seen:?}");
+        assert!(seen.contains(&("PROPTEST_CASES".as_ref(), "20000".as_ref())), "{seen:?}");
     }
 }

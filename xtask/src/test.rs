@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Also what is slow and rarely broken (so far there is no such part)
     #[arg(long)]
     all: bool,
-    /// Run long trials at their full length instead of 30 seconds
+    /// Run long trials at their full length instead of 30 seconds, and property tests with 20,000 newly drawn cases each
     #[arg(long)]
     soak: bool,
     /// Run only tests whose full name (crate::program::module::test) contains one of these

@@ -181,6 +181,8 @@ pub(super) struct Track {
     pub(super) awaiting: BTreeSet<ClusterId>,
     /// The identities under which bindings show the kind now, and in how many clusters each.
     identities: BTreeMap<Name, usize>,
+    /// The identity that a binding named last: that of the export, and so of what a view shows.
+    newest: Option<Name>,
     /// The endpoints of a view whose bindings do not vouch for what is shown there, and why.
     pub(super) unvouched: BTreeMap<EndpointId, Doubt>,
     /// What was last told about the place.
@@ -199,6 +201,7 @@ impl Track {
             members: BTreeMap::new(),
             awaiting: BTreeSet::new(),
             identities: BTreeMap::new(),
+            newest: None,
             unvouched: BTreeMap::new(),
             announced: None,
         }
@@ -245,6 +248,7 @@ impl Track {
             }
         }
         if let Some(identity) = identity {
+            self.newest = Some(identity.clone());
             *self.identities.entry(identity).or_default() += 1;
         }
     }
@@ -255,10 +259,11 @@ impl Track {
         self.members.remove(cluster)
     }
 
-    /// An export has one identity. While its bindings name several, they are being rewritten one by one, and a view
-    /// that already shows the new one lacks the objects of all whose binding still names the old one.
+    /// An export has one identity. While some binding names another than the one that was named last, they are being
+    /// rewritten one by one, and a view that already shows the new one lacks the objects of all whose binding still
+    /// names the old one. That the binding which named the new one is gone again changes nothing.
     fn in_flux(&self) -> bool {
-        self.whole.is_none() && self.identities.len() > 1
+        self.whole.is_none() && self.identities.keys().any(|named| self.newest.as_ref() != Some(named))
     }
 
     /// Whether a delete event is the end of an object and not only of its being shown.

@@ -56,6 +56,8 @@ pub struct Wire {
     pub last_line: Option<Vec<u8>>,
     /// The highest version that it has been told of in this life of the server.
     pub heard: u64,
+    /// The version up to which it has read everything, in this life of the server.
+    pub read: u64,
 }
 
 pub struct Rig {
@@ -136,7 +138,16 @@ impl Rig {
                 let follower =
                     Follower::new(id, definition, settings.clone(), seed, &mut store, &mut news).unwrap();
                 let (open, last_line) = (None, None);
-                wires.push(Wire { follower, asked: *asked, server, open, life: 0, last_line, heard: 0 });
+                wires.push(Wire {
+                    follower,
+                    asked: *asked,
+                    server,
+                    open,
+                    life: 0,
+                    last_line,
+                    heard: 0,
+                    read: 0,
+                });
             }
         }
         let servers = (0..shards).map(|_| Server::new(mode.sort(), mode == Mode::Labels)).collect();
@@ -190,7 +201,7 @@ impl Rig {
             }
             Fetch::Watch { from, .. } => match self.wires[wire].open {
                 None => {
-                    self.told(wire, from.0);
+                    self.told_all(wire, from.0);
                     self.wires[wire].open = Some(from.0);
                     self.wires[wire].last_line = None;
                     self.feed(wire, Input::Opened { new_connection: false });
@@ -199,7 +210,7 @@ impl Rig {
                 Some(sent) if sent > server.version => return false,
                 Some(sent) => {
                     let Some((line, sent)) = server.line_after(asked, sent) else { return false };
-                    self.told(wire, sent);
+                    self.told_all(wire, sent);
                     self.wires[wire].open = Some(sent);
                     self.wires[wire].last_line = Some(line.clone());
                     self.feed(wire, Input::Line(&line));
@@ -214,8 +225,16 @@ impl Rig {
     fn told(&mut self, wire: usize, version: u64) {
         let wire = &mut self.wires[wire];
         let life = self.servers[wire.server].restored;
-        let heard = if wire.life == life { wire.heard } else { 0 };
-        (wire.life, wire.heard) = (life, heard.max(version));
+        if wire.life != life {
+            (wire.life, wire.heard, wire.read) = (life, 0, 0);
+        }
+        wire.heard = wire.heard.max(version);
+    }
+
+    /// The same, and nothing up to this version is left to be heard.
+    fn told_all(&mut self, wire: usize, version: u64) {
+        self.told(wire, version);
+        self.wires[wire].read = version;
     }
 
     fn answer(&mut self, wire: usize, answer: Answer) {
@@ -269,7 +288,7 @@ impl Rig {
         let read = |sent: u64| sent <= version && server.line_after(asked, sent).is_none();
         if self.wires[wire].open.is_some_and(read) {
             self.wires[wire].open = Some(version);
-            self.told(wire, version);
+            self.told_all(wire, version);
             self.feed(wire, Input::Line(&bookmark(version)));
         }
     }

@@ -138,6 +138,14 @@ impl Server {
         writes.find(|write| write.cluster == cluster).and_then(|write| write.after)
     }
 
+    /// Under which identity the binding of a workspace brought the kind at a version.
+    pub fn identity_at(&self, cluster: &str, version: u64) -> Option<u32> {
+        match self.binding_at(cluster, version)? {
+            Binding::Bound(identity) | Binding::Deleting(identity) => Some(identity),
+            Binding::Claimed { .. } => None,
+        }
+    }
+
     pub fn binding(&self, cluster: &str) -> Option<Binding> {
         self.binding_at(cluster, self.version)
     }

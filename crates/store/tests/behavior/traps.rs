@@ -185,6 +185,33 @@ fn an_empty_list_under_another_identity_is_no_absence_though_the_bindings_are_he
 }
 
 #[test]
+fn the_binding_that_named_another_identity_may_go_again_and_the_old_one_is_still_not_what_is_shown() {
+    let mut rig = harbor();
+    for server in 0..2 {
+        rig.servers[server].replace_identity();
+    }
+    for wire in 0..4 {
+        rig.cut(wire);
+    }
+    rig.wait(Duration::from_mins(1));
+    rig.step(0);
+    rig.step(1);
+    rig.servers[0].follow_identity("two");
+    rig.servers[1].follow_identity("three");
+    rig.wait(Duration::from_mins(1));
+    for wire in 0..4 {
+        rig.read(wire);
+    }
+    rig.servers[0].bind("two", false);
+    rig.servers[1].bind("three", false);
+    rig.wait(Duration::from_mins(1));
+    for wire in 0..4 {
+        rig.read(wire);
+    }
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::BindingsBehind));
+}
+
+#[test]
 fn bindings_that_are_not_known_take_nothing_away_and_prove_nothing() {
     let mut rig = harbor();
     let (wire, heard) = (rig.bindings_wire(0), rig.news.len());
