@@ -513,7 +513,8 @@ fn our_finalizer(slot: &Slot<'_>) -> Option<Name> {
 }
 
 fn reports_something_new(slot: &Slot<'_>, target: &Object) -> bool {
-    !target.status.is_none() && slot.record.reported != Some(target.status)
+    let report = slot.source.and_then(|source| Record::report(source, target));
+    report.is_some() && slot.record.reported != report
 }
 
 fn waiting(wait: Wait) -> Plan {

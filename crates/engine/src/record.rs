@@ -1,7 +1,10 @@
 //! What is remembered of a slot between two looks at it.
 
+use std::hash::BuildHasher as _;
+
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{Uid, Version};
+use mailboat_object::object::Object;
 
 /// What is remembered of one slot. Everything here can be lost: it is rebuilt from marks and lists.
 #[derive(Clone, Default, Debug)]
@@ -23,10 +26,23 @@ pub struct Record {
     pub ours: Option<Digest>,
     /// The version at which a comparison by the server showed a difference.
     pub differs_at: Option<Version>,
-    /// The status that was last brought back.
+    /// The status that was last brought back, and to which source; see [`Record::report`].
     pub reported: Option<Digest>,
     /// How often in a row somebody else rewrote what we own.
     pub fights: u8,
     /// When that last happened, in milliseconds.
     pub fought_at: u64,
+}
+
+impl Record {
+    /// What there is to report of a copy to this very source; nothing while the copy has no status. A source that was
+    /// deleted and made anew has the same name and was told nothing yet.
+    pub fn report(source: &Object, target: &Object) -> Option<Digest> {
+        (!target.status.is_none()).then(|| of_source(&source.uid, target.status))
+    }
+}
+
+/// A digest that is another for another source, however alike the two are.
+pub(crate) fn of_source(source: &Uid, digest: Digest) -> Digest {
+    Digest::from_bits(foldhash::quality::FixedState::with_seed(digest.bits()).hash_one(source))
 }

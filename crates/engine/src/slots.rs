@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use crate::breaker::ScopeId;
 use crate::fans::FanId;
 use crate::plan::Verdict;
-use crate::record::Record;
+use crate::record::{Record, of_source};
 use crate::route::{DestinationId, Rank};
 use crate::standing::Stance;
-use crate::want::Policy;
+use crate::want::{Policy, Want};
 use crate::warrant::SourceGone;
 
 /// A slot, by its place in the table.
@@ -119,10 +119,23 @@ pub enum Written {
 pub(crate) struct Settled {
     /// The version of what stands there.
     pub(crate) version: Version,
-    /// What was wanted.
-    pub(crate) intent: Digest,
+    /// What was wanted, and of which source: one that was made anew is to hear how its copy fares.
+    intent: Digest,
     /// How it was wanted.
-    pub(crate) policy: Arc<Policy>,
+    policy: Arc<Policy>,
+}
+
+impl Settled {
+    /// A slot where what is wanted stands, at this version.
+    pub(crate) fn as_wanted(want: &Want, version: Version) -> Self {
+        let intent = of_source(&want.origin.uid, want.body.digest);
+        Self { version, intent, policy: Arc::clone(&want.policy) }
+    }
+
+    /// Whether this is what was wanted.
+    pub(crate) fn is_by(&self, want: &Want) -> bool {
+        self.intent == of_source(&want.origin.uid, want.body.digest) && self.policy.is_like(&want.policy)
+    }
 }
 
 /// All slots.

@@ -287,6 +287,9 @@ impl<R: Role> Process<R> {
             }
         };
         self.open(place, nature, endpoints);
+        // If it has shards, a backup may be restored to one of them alone; doubting the others, too, costs no more than a
+        // list of each.
+        self.followers.store_mut().served_by(place, &Name::new(CENTER));
     }
 
     fn open(&mut self, id: &PlaceId, nature: Nature, endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>) {
@@ -432,6 +435,9 @@ fn bindings_of(view: &PlaceId) -> Interest {
         keep: Keep::Head,
     }
 }
+
+/// What all workspaces and views that a role opens are read from.
+const CENTER: &str = "center";
 
 /// A whole cluster has one endpoint.
 fn endpoint() -> EndpointId {

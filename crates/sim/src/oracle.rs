@@ -31,6 +31,10 @@ pub(crate) struct Oracle {
     /// Those of them of which the process did not learn that it met them.
     unaware: BTreeSet<Key>,
     last_call: String,
+    /// The slots that were written or reported of since somebody began to note them.
+    written: BTreeSet<Key>,
+    /// Some list of the center showed its past.
+    past_shown: bool,
     starts_since_restore: Option<u64>,
 }
 
@@ -66,6 +70,7 @@ impl Oracle {
         report: &mut Report,
     ) -> Result<(), String> {
         self.last_call = format!("{:?} of {}", call.verb, call.key);
+        self.written.insert(slot_of(&call.key));
         if Servers::of(&call.key.cluster) == 0 {
             return match &call.verb {
                 Verb::Merge { .. } if call.part == mailboat_object::wire::Part::Status => Ok(()),
@@ -159,6 +164,12 @@ impl Oracle {
         self.starts_since_restore.get_or_insert(0);
     }
 
+    /// A list of the center showed its past, as after a restored backup. Who saw this cannot tell from then on whether
+    /// what is missing was deleted, and says so.
+    pub(crate) fn center_showed_its_past(&mut self) {
+        self.past_shown = true;
+    }
+
     /// The reply to a call will not reach its process. How many foreign objects it now does not know of.
     pub(crate) fn reply_lost(&mut self, slot: &Key) -> u64 {
         let met = self.met.remove(slot);
@@ -183,13 +194,36 @@ impl Oracle {
         &self.last_call
     }
 
-    /// Whether the withdrawal of some copy is held.
-    pub(crate) fn holds_back(servers: &Servers, process: &Process, edges: u8) -> bool {
-        (0..edges).any(|number| {
-            let machine = servers.machines.get(usize::from(number) + 1);
-            let copies = machine.map(|machine| standing(machine, &edge(number))).unwrap_or_default();
-            copies.keys().any(|name| process.holds_back(&key(edge(number), boats(), name)))
-        })
+    /// From now on it is noted which slots are written.
+    pub(crate) fn begin_to_note(&mut self) {
+        self.written.clear();
+    }
+
+    /// The slots that were written since then.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Key> {
+        self.written.iter()
+    }
+
+    /// The slots about which a new process may come to another decision than this one: those that wait for something
+    /// that it does not remember, a server's future or an identity that was replaced, and those that the breaker holds
+    /// (a new process does not know that what nobody claims was one placement's, and held as such: placements here bear
+    /// no finalizer that would keep them until somebody confirms their end). All, if part of the configuration is in
+    /// doubt.
+    pub(crate) fn open_slots(&self, servers: &Servers, process: &Process, edges: u8) -> Open {
+        if !process.configuration_is_complete() {
+            return Open::All;
+        }
+        let forgets = in_the_past(servers) || servers.truth.identity > 0;
+        let sources = servers.truth.sources.keys();
+        let names: BTreeSet<String> =
+            sources.map(|(workspace, name)| format!("{}{name}", prefix_of(*workspace))).collect();
+        let slots =
+            (0..edges).flat_map(|number| names.iter().map(move |name| key(edge(number), boats(), name)));
+        let open = |slot: &Key| match servers.get(slot) {
+            Some(_) => process.says_why(slot) || self.unaware.contains(slot),
+            None => forgets,
+        };
+        Open::These(slots.filter(open).collect())
     }
 
     /// All faults are over and there was time enough: is everything where it belongs?
@@ -205,7 +239,7 @@ impl Oracle {
                 if servers.truth.foreign.contains_key(&slot) {
                     foreign_untouched(servers, &slot)?;
                 } else {
-                    copy_is_right(servers, process, number, &slot, object)?;
+                    self.copy_is_right(servers, process, number, &slot, object)?;
                 }
             }
             for ((workspace, source), state) in &servers.truth.sources {
@@ -225,49 +259,74 @@ impl Oracle {
         }
         Ok(())
     }
-}
 
-/// A copy has its source's content, or a reason why it is still there.
-fn copy_is_right(
-    servers: &Servers,
-    process: &Process,
-    edge: u8,
-    slot: &Key,
-    copy: &Stored,
-) -> Result<(), String> {
-    let Some((workspace, name)) = origin_of(copy).filter(|_| is_marked(copy)) else {
-        return Err(format!("{slot} is ours and bears no mark any more: {}", process.explain(slot)));
-    };
-    let explained = || {
-        let source = source_key(workspace, &name);
-        format!("{}; its source is believed to be {}", process.explain(slot), process.believes(&source))
-    };
-    let source = servers.get(&source_key(workspace, &name));
-    let state = servers.truth.workspace(workspace);
-    let selected = servers.truth.selects(workspace, &name, edge);
-    if let Some(source) = source.filter(|_| selected) {
-        let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
-        if (in_the_past(servers) || strange) && process.says_why(slot) {
+    /// A copy has its source's content, or a reason why it is still there.
+    fn copy_is_right(
+        &self,
+        servers: &Servers,
+        process: &Process,
+        edge: u8,
+        slot: &Key,
+        copy: &Stored,
+    ) -> Result<(), String> {
+        let Some((workspace, name)) = origin_of(copy).filter(|_| is_marked(copy)) else {
+            return Err(format!("{slot} is ours and bears no mark any more: {}", process.explain(slot)));
+        };
+        let explained = || {
+            let source = source_key(workspace, &name);
+            format!("{}; its source is believed to be {}", process.explain(slot), process.believes(&source))
+        };
+        let source = servers.get(&source_key(workspace, &name));
+        let state = servers.truth.workspace(workspace);
+        let selected = servers.truth.selects(workspace, &name, edge);
+        if let Some(source) = source.filter(|_| selected) {
+            let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
+            if (in_the_past(servers) || strange) && process.says_why(slot) {
+                return Ok(());
+            }
+            if source.body()["spec"] != copy.body()["spec"] {
+                let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
+                return Err(format!("{slot} is {is} instead of {wanted}: {}", explained()));
+            }
+            let reports = workspace != Workspace::Workload && !copy.body()["status"].is_null();
+            if reports && source.body()["status"] != copy.body()["status"] {
+                return Err(format!("the status of {slot} did not come back: {}", explained()));
+            }
             return Ok(());
         }
-        if source.body()["spec"] != copy.body()["spec"] {
-            let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
-            return Err(format!("{slot} is {is} instead of {wanted}: {}", explained()));
+        let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
+        let saw_the_past = self.past_shown && process.saw_the_past_of(&source_key(workspace, &name));
+        let doubtful = lost || state.dying || state.identity > 0 || saw_the_past;
+        let held = process.holds_back(slot);
+        // Configuration or sources that a restored backup lost go on as they were known.
+        if held || in_the_past(servers) || (doubtful && process.says_why(slot)) {
+            return Ok(());
         }
-        let reports = workspace != Workspace::Workload && !copy.body()["status"].is_null();
-        if reports && source.body()["status"] != copy.body()["status"] {
-            return Err(format!("the status of {slot} did not come back: {}", explained()));
+        Err(format!("{slot} is still there, though nobody wants it: {}", explained()))
+    }
+}
+
+/// The slots about which a new process may decide otherwise.
+pub(crate) enum Open {
+    All,
+    These(BTreeSet<Key>),
+}
+
+impl Open {
+    pub(crate) fn contains(&self, slot: &Key) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(slots) => slots.contains(slot),
         }
-        return Ok(());
     }
-    let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
-    let doubtful = lost || state.dying || state.identity > 0;
-    let held = process.holds_back(slot);
-    // Configuration or sources that a restored backup lost go on as they were known.
-    if held || in_the_past(servers) || (doubtful && process.says_why(slot)) {
-        return Ok(());
+}
+
+/// The slot that a call is about: a report is about that of its source.
+fn slot_of(written: &Key) -> Key {
+    if Servers::of(&written.cluster) > 0 {
+        return written.clone();
     }
-    Err(format!("{slot} is still there, though nobody wants it: {}", explained()))
+    key(edge(0), boats(), &format!("{}{}", prefix_of(workspace_of(&written.cluster)), written.name))
 }
 
 /// Whether the center was restored from a backup: what was known beyond it stays in doubt until somebody confirms

@@ -13,7 +13,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::wire::{Abilities, Call, Fault, Reply};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
-use mailboat_store::seen::{News, Seen};
+use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::{Nature, Store};
 use mailboat_store::time::{Moment, Now};
 use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
@@ -24,7 +24,7 @@ use crate::roles::{
     translator, view, workload,
 };
 use crate::script::BOUND;
-use crate::servers::kind_name;
+use crate::servers::{Servers, kind_name};
 use crate::truth::Read;
 
 /// A look at the configuration that failed is tried again after so many milliseconds.
@@ -114,6 +114,9 @@ impl Process {
     fn follow(&mut self, cluster: &ClusterId, kinds: &[KindId], news: &mut Vec<News>) {
         let place = PlaceId(cluster.0.clone());
         self.store.open(&place, Nature::Whole(cluster.clone()), [endpoint()], news);
+        if Servers::of(cluster) == 0 {
+            self.store.served_by(&place, &center());
+        }
         self.engine.cluster(cluster.clone(), Abilities { apply: true, whole: true });
         self.follow_at(&place, Some(cluster), kinds, news);
     }
@@ -121,6 +124,7 @@ impl Process {
     /// The export's endpoint slice was read: its view is open where it says, or nowhere.
     fn open_view(&mut self, url: bool, news: &mut Vec<News>) {
         self.store.open(&view(), Nature::View, url.then(endpoint), news);
+        self.store.served_by(&view(), &center());
         for one in self.followers.iter_mut().filter(|one| one.cluster.is_none()) {
             one.follower.stop();
         }
@@ -296,6 +300,14 @@ impl Process {
         )
     }
 
+    /// Whether a source, or a part of the configuration, is in doubt because its server showed an older state than before.
+    pub(crate) fn saw_the_past_of(&self, source: &Key) -> bool {
+        let older = |doubt| matches!(doubt, Doubt::OlderThanKnown | Doubt::WentBack);
+        let range = self.store.range(&workload(), &placements(), None);
+        self.store.get(source).doubt().is_some_and(older)
+            || range.is_ok_and(|range| range.doubtful().any(|(.., doubt)| older(doubt)))
+    }
+
     fn tick(&mut self, now: u64, index: usize) {
         let Some(one) = self.followers.get(index) else { return };
         if one.follower.deadline().is_some_and(|deadline| deadline.0 <= now) {
@@ -342,17 +354,17 @@ impl Process {
         }
     }
 
-    fn configuration_is_complete(&self) -> bool {
+    /// Whether all of the configuration is known and none of it in doubt.
+    pub(crate) fn configuration_is_complete(&self) -> bool {
         let range = self.store.range(&workload(), &placements(), None);
         range.is_ok_and(|range| range.missing().is_ok() && range.doubtful().next().is_none())
     }
 
     fn configuration_changed(&mut self, now: u64) {
         self.configuration.revision += 1;
-        let complete = self.configuration_is_complete();
-        if complete {
-            // What is new or changed is taken at once; what is gone needs a look.
-            self.configure_present();
+        // What is new or changed is taken at once, whatever is in doubt besides; what is gone needs a look.
+        self.configure_present();
+        if self.configuration_is_complete() {
             self.configuration.look_at = Some(now);
         } else if self.mutations.doubt_taken_for_empty {
             self.take_configuration(self.configuration.revision);
@@ -388,6 +400,11 @@ impl Process {
         self.configuration.known = true;
         self.engine.configuration_known(Some(revision));
     }
+}
+
+/// The one server of all workspaces.
+fn center() -> Name {
+    Name::new("center")
 }
 
 fn endpoint() -> EndpointId {

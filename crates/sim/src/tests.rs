@@ -17,7 +17,8 @@ fn two_hundred_seeds_keep_every_promise() {
 
 #[test]
 fn seeds_that_found_something_stay_mended() {
-    for seed in [1_856, 1_923, 1_978, 16_269] {
+    let seeds = [1_856, 1_923, 1_978, 15_704, 16_269, 16_397, 20_792, 31_041, 31_112, 33_782, 34_897];
+    for seed in seeds {
         if let Err(failure) = run(seed, &Options::default()) {
             panic!("{failure}");
         }

@@ -13,7 +13,7 @@ use mailboat_object::wire::{Fault, FaultKind, Reply};
 use mailboat_store::{Fetch, Input, Turn};
 use serde_json::json;
 
-use crate::oracle::Oracle;
+use crate::oracle::{Open, Oracle};
 use crate::process::{Process, Request};
 use crate::roles::{placements, workload};
 use crate::script::{Script, Step, What, Workspace};
@@ -32,6 +32,8 @@ const WORKSPACE_ENDS_AFTER: u64 = 5_000;
 const BOOKMARK_EVERY: u64 = 60_000;
 /// Longer than any watch, dead link and back-off last, one after the other: by then everything is as it will be.
 const SETTLING: u64 = 20 * 60_000;
+/// How often it is asked whether a restored server was noticed, in milliseconds.
+const LOOK_ROUND_EVERY: u64 = 1_000;
 /// Longer than any watch or back-off lasts: whatever would still be written is written by then.
 const QUIET: u64 = 8 * 60_000;
 
@@ -116,20 +118,21 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
     }
     world.calm();
     let calm = |world: &mut World<'_>, played: &mut usize| -> Result<(), String> {
+        let limit = world.now + SETTLING;
+        while !world.restoring_was_noticed() && world.now < limit {
+            world.run_until(world.now + LOOK_ROUND_EVERY, script, played)?;
+        }
+        world.mend();
         world.run_until(world.now + SETTLING, script, played)?;
         world.converged()?;
         let writes = world.report.writes;
         world.run_until(world.now + QUIET, script, played)?;
         world.no_more_writes(writes, "a long quiet time")?;
-        // A new process believes a restored server, or an identity, where the old one remembered better, and may have
-        // to act. Nor does it know that what nobody claims was one placement's, and held as such: placements here bear
-        // no finalizer that would keep them until somebody confirms their end.
-        let forgets = world.restored_at.is_some() || world.servers.truth.identity > 0 || world.holds_back();
+        let open = world.open_slots();
+        world.oracle.begin_to_note();
         world.crash(0);
         world.run_until(world.now + QUIET, script, played)?;
-        if !forgets {
-            world.no_more_writes(writes, "a restart")?;
-        }
+        world.only_written(&open)?;
         world.converged()
     };
     match calm(&mut world, &mut played) {
@@ -444,6 +447,9 @@ impl<'o> World<'o> {
             *left -= 1;
             version = ListVersion::Exact(Version(machine.version().0.saturating_sub(3).max(1)));
             shows = shows.map(|_| 1);
+            if server == 0 {
+                self.oracle.center_showed_its_past();
+            }
         }
         let request = ListRequest {
             cluster,
@@ -733,6 +739,10 @@ impl<'o> World<'o> {
         self.stale.clear();
         self.partitioned.clear();
         self.slice(true);
+    }
+
+    /// Users define, bind and serve again what they had taken away.
+    fn mend(&mut self) {
         for workspace in Workspace::all() {
             if let Workspace::Bound(number) = workspace {
                 self.servers.rebind(number);
@@ -748,9 +758,16 @@ impl<'o> World<'o> {
         }
     }
 
-    /// Whether the breaker holds something.
-    fn holds_back(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| Oracle::holds_back(&self.servers, process, self.edges))
+    /// What a restart may decide about; see [`Oracle::open_slots`].
+    fn open_slots(&self) -> Open {
+        let process = self.process.as_ref();
+        process.map_or(Open::All, |process| self.oracle.open_slots(&self.servers, process, self.edges))
+    }
+
+    fn only_written(&self, open: &Open) -> Result<(), String> {
+        let Some(written) = self.oracle.written().find(|slot| !open.contains(slot)) else { return Ok(()) };
+        let last = self.oracle.last_call();
+        Err(format!("writes in a restart of {written}, which was as it should be; the last: {last}"))
     }
 
     fn converged(&self) -> Result<(), String> {

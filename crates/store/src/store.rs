@@ -9,6 +9,7 @@ mod deletions;
 mod engage;
 mod entry;
 mod intake;
+mod past;
 mod places;
 mod range;
 mod track;
@@ -52,6 +53,8 @@ pub struct Store {
 
 struct Place {
     nature: Nature,
+    /// The server that it is read from, where several places may be.
+    server: Option<Name>,
     endpoints: BTreeSet<EndpointId>,
     /// Which endpoint of a view shows which cluster; kept when the endpoint goes.
     homes: BTreeMap<ClusterId, EndpointId>,

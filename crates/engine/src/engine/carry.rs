@@ -18,6 +18,7 @@ use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
 use crate::queue::Urgency;
+use crate::record::Record;
 use crate::route::View;
 use crate::slots::{Reading, Settled, SlotId, Told, Written};
 use crate::warrant::{Confirmed, Evidence, Look};
@@ -33,7 +34,8 @@ pub(crate) struct Flight {
     pub(crate) work: Work,
     /// What was intended, if something was delivered: a failure of it does not hold up another intent.
     intent: Option<Digest>,
-    /// The status that is brought back, if one is: the copy may have another by the time of the answer.
+    /// The status that is brought back, and to which source, if one is: by the time of the answer the copy may have
+    /// another, and the source may be another.
     status: Option<Digest>,
 }
 
@@ -176,8 +178,7 @@ impl Engine {
                 (Verdict::Settled, WantedHere::By(want), Seen::Present(target))
                     if want.policy.finalizer.is_none() && state.met.is_none() =>
                 {
-                    let (intent, policy) = (want.body.digest, Arc::clone(&want.policy));
-                    Some(Settled { version: target.version, intent, policy })
+                    Some(Settled::as_wanted(want, target.version))
                 }
                 _ => None,
             };
@@ -285,8 +286,9 @@ impl Engine {
         match composed {
             Composed::Call(call) => {
                 let intent = want.map(|want| want.body.digest);
-                let status =
-                    target.filter(|_| matches!(action, Action::Report(_))).map(|target| target.status);
+                let status = target
+                    .filter(|_| matches!(action, Action::Report(_)))
+                    .and_then(|target| Record::report(sight.source.as_deref()?, target));
                 let launched = self.launch(id, Work::Act(action), intent, call);
                 if let Next::Call(ticket, _) = &launched
                     && let Some(flight) = self.flights.get_mut(ticket)
@@ -297,7 +299,7 @@ impl Engine {
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {
-                let reported = target.map(|target| target.status);
+                let reported = target.and_then(|target| Record::report(sight.source.as_deref()?, target));
                 if let Some(state) = self.slots.get_mut(id) {
                     state.record.reported = reported;
                 }
@@ -328,24 +330,43 @@ impl Engine {
         let state = self.slots.get(id)?;
         let met = state.met.clone()?;
         let whose = self.whose_before(&state.key, &met.uid, body)?;
-        let let_go = crate::compose::let_go(&state.key, &self.manager, &met, None);
-        let state = self.slots.get_mut(id)?;
+        if whose == Proof::NotOurs {
+            return Some((Work::LetGo, crate::compose::let_go(&state.key, &self.manager, &met, None)));
+        }
+        self.met(now, id, &met.uid, whose);
+        None
+    }
+
+    /// How an object was before our write to it cannot be asked any more; false if that was not asked. That nobody but
+    /// we ever wrote it still tells that it is ours.
+    pub(super) fn cannot_look_before(&mut self, now: u64, id: SlotId, work: &Work) -> bool {
+        let Some(state) = self.slots.get_mut(id) else { return false };
+        match work {
+            Work::Act(Action::LookBefore { version }) => state.record.unclear_at = Some(*version),
+            Work::LookBefore => {
+                let Some(met) = state.met.clone() else { return false };
+                let whose = if met.hands.other.is_none() { Proof::Ours } else { Proof::Open };
+                self.met(now, id, &met.uid, whose);
+            }
+            Work::Act(_) | Work::LetGo => return false,
+        }
+        true
+    }
+
+    /// Notes whose it is that a first delivery met.
+    fn met(&mut self, now: u64, id: SlotId, uid: &Uid, whose: Proof) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        state.met = None;
         match whose {
-            Proof::NotOurs => return Some((Work::LetGo, let_go)),
             // Our own, which the followed view does not show: it is written by its uid from now on, so that its mark
             // does not look like that of a first delivery.
-            Proof::Ours => {
-                state.record.hidden = Some(met.uid.clone());
-                state.met = None;
-            }
-            Proof::Open => {
-                state.met = None;
+            Proof::Ours => state.record.hidden = Some(uid.clone()),
+            Proof::Open | Proof::NotOurs => {
                 let why =
                     "something that the view does not show stands there, and whose it was cannot be told";
                 self.rest_for(now, id, self.options.back_off_most, why);
             }
         }
-        None
     }
 
     /// Whose an object was before the write that is asked about.

@@ -275,8 +275,7 @@ impl Engine {
     ) -> bool {
         let Some(state) = self.slots.get(slot) else { return false };
         state.settled.as_ref().is_some_and(|settled| {
-            settled.intent == want.body.digest
-                && settled.policy.is_like(&want.policy)
+            settled.is_by(want)
                 && state.claims.first() == Some(claim)
                 && state.scope.as_ref() == Some(route.scope())
                 && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)

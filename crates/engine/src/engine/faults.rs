@@ -40,6 +40,8 @@ impl Engine {
                     state.reading = Reading::Missing;
                 }
             }
+            // The server does not remember so far back, and never will again.
+            FaultKind::Expired if self.cannot_look_before(now, id, work) => {}
             // It is made first, unless that was tried already.
             FaultKind::NoNamespace if self.lacks_namespace(id) => {}
             // Somebody else made it.

@@ -226,6 +226,28 @@ fn a_status_that_changes_while_the_one_before_is_reported_is_reported_as_well() 
 }
 
 #[test]
+fn a_source_that_is_made_anew_hears_how_its_copy_fares() {
+    let mut world = world();
+    let (mailbox, copy) =
+        (key("workload", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "workload", FLORIN));
+    known(&mut world);
+    world.run();
+    let mut object = world.object(&copy).unwrap().clone();
+    object["status"] = json!({ "ready": 3 });
+    world.put(&copy, object);
+    world.run();
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+    // Deleted and made again before anybody looks: the copy stays as it is, and the new source knows nothing of it.
+    world.remove(&mailbox);
+    world.put(&mailbox, config_map("1"));
+    assert!(world.object(&mailbox).unwrap()["status"].is_null());
+    world.run();
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+}
+
+#[test]
 fn a_route_of_one_object_reads_that_object_and_no_other() {
     let mut world = world();
     let other = key("workload", "configmaps", "till", "other");

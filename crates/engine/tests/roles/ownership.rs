@@ -77,6 +77,33 @@ fn a_copy_of_ours_that_a_view_hides_is_never_let_go() {
     assert!(!world.object(&copy).unwrap()["metadata"]["annotations"].is_null(), "our own copy lost its mark");
 }
 
+/// The view loses sight of our copy, and its server has forgotten how it was before.
+fn hide_and_forget(world: &mut World) {
+    let mut hidden = world.object(&copy()).unwrap().clone();
+    let later = hidden["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    hidden["metadata"]["resourceVersion"] = json!(later.to_string());
+    let server = world.servers.get_mut(&copy().cluster).unwrap();
+    server.forgets = true;
+    server.events.push((copy(), "DELETED", hidden));
+    world.now += 5_000;
+    world.put(&source(), config_map("2"));
+    world.run_for(600_000);
+}
+
+#[test]
+fn our_copy_that_a_delivery_met_is_ours_though_its_server_forgot_how_it_was() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    hide_and_forget(&mut world);
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2", "nobody but we ever wrote it");
+    world.put(&source(), config_map("3"));
+    world.run_for(600_000);
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "3", "{}", explain(&world, &copy()));
+}
+
 /// A foreign object that appeared unseen, met by a first delivery whose answer is lost.
 fn met_and_lost() -> World {
     let mut world = world();
@@ -113,6 +140,19 @@ fn what_a_delivery_met_whose_answer_was_lost_is_let_go_when_it_is_seen() {
     written(&mut world);
     world.run();
     assert_eq!(written(&mut world), Vec::<String>::new(), "and that is all");
+}
+
+#[test]
+fn what_was_met_and_cannot_be_asked_about_any_more_is_left_as_it_is() {
+    let mut world = met_and_lost();
+    world.servers.get_mut(&copy().cluster).unwrap().forgets = true;
+    written(&mut world);
+    world.run_for(600_000);
+    assert_eq!(written(&mut world).len(), 0, "neither owned nor let go");
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Unclear)));
+    let calls = world.engine.calls();
+    world.run_for(600_000);
+    assert_eq!(world.engine.calls(), calls, "it is asked about again and again");
 }
 
 #[test]

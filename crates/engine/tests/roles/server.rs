@@ -36,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) immutable: bool,
     /// What the server adds to `data` of whatever is written.
     pub(crate) defaults: Option<(&'static str, &'static str)>,
+    /// The past is forgotten: how an object was cannot be asked.
+    pub(crate) forgets: bool,
     /// How many calls were refused or did not get through.
     pub(crate) refusals: usize,
     /// How many objects were read one by one.
@@ -110,6 +112,7 @@ impl Server {
                 self.gets += 1;
                 Ok(reply(&present, false))
             }
+            (Verb::GetAt(_), _) if self.forgets => Err(Fault::new(FaultKind::Expired, "too old")),
             (Verb::GetAt(version), _) => {
                 let before = self.history.iter().rev().find(|(at, of, _)| *at <= version.0 && of == key);
                 let items: Vec<&Value> =

@@ -144,7 +144,8 @@ impl Store {
             return;
         };
         let home = self.home(place, &key.cluster);
-        let listed = track.feeds.values().all(Feed::is_complete);
+        // A view without an endpoint was not listed: "all of them" must not hold of none.
+        let listed = !track.feeds.is_empty() && track.feeds.values().all(Feed::is_complete);
         // It was there at that very version: only a later state can be one without it.
         let reached = listed && track.version_of(home) > version;
         let place = place.clone();

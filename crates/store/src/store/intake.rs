@@ -46,27 +46,6 @@ impl Store {
         self.settle_feed(id, out);
     }
 
-    /// The version of the list that is being read, as its first page says. It may be older than what was seen
-    /// before; then the list will conclude nothing.
-    pub(crate) fn list_version(&mut self, id: &FeedId, version: Version, out: &mut Vec<News>) {
-        let Some(feed) = self.feed_mut(id) else { return };
-        feed.version = version;
-        feed.highest = feed.highest.max(version);
-        if feed.in_the_past() {
-            self.went_back(id, out);
-        }
-    }
-
-    /// The server was seen to have gone back in time.
-    pub(crate) fn went_back(&mut self, id: &FeedId, out: &mut Vec<News>) {
-        let Some(feed) = self.feed_mut(id) else { return };
-        feed.went_back = true;
-        // Deletions of a time that this server has lost prove nothing in the one it lives in now.
-        let clusters = self.clusters_of(id);
-        self.deletions.forget_all(|key| key.kind == id.kind && clusters.contains(&key.cluster));
-        self.lose(id, Doubt::WentBack, out);
-    }
-
     /// An object as a list or an event shows it: all of it, of which so much is kept.
     pub(crate) fn show(&mut self, id: &FeedId, whole: Object, keep: Keep, by: By, out: &mut Vec<News>) {
         if is_bindings(&id.kind) {
@@ -295,7 +274,7 @@ impl Store {
     }
 
     /// The clusters that this feed's endpoint shows.
-    fn clusters_of(&self, id: &FeedId) -> Vec<ClusterId> {
+    pub(super) fn clusters_of(&self, id: &FeedId) -> Vec<ClusterId> {
         let Some(track) = self.track(&id.place, &id.kind) else { return Vec::new() };
         let at_home = |cluster: &&ClusterId| {
             track.whole.is_some() || self.home(&id.place, cluster) == Some(&id.endpoint)
@@ -307,7 +286,7 @@ impl Store {
         self.track(&id.place, &id.kind)?.feeds.get(&id.endpoint)
     }
 
-    fn feed_mut(&mut self, id: &FeedId) -> Option<&mut Feed> {
+    pub(super) fn feed_mut(&mut self, id: &FeedId) -> Option<&mut Feed> {
         self.track_mut(&id.place, &id.kind)?.feeds.get_mut(&id.endpoint)
     }
 }

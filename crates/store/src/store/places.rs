@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mailboat_object::key::{ClusterId, KindId};
 
 use super::bindings::Bindings;
-use super::track::{Feed, Strength, Track};
+use super::track::{Feed, Former, Strength, Track};
 use super::{Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
 use crate::seen::{Doubt, News};
@@ -51,6 +51,7 @@ impl Store {
         let endpoints: BTreeSet<EndpointId> = endpoints.into_iter().collect();
         let entry = self.places.entry(place.clone()).or_insert_with(|| Place {
             nature,
+            server: None,
             endpoints: BTreeSet::new(),
             homes: BTreeMap::new(),
             bindings: Bindings::default(),
@@ -63,7 +64,7 @@ impl Store {
         for track in self.tracks.values_mut().filter_map(|tracks| tracks.get_mut(place)) {
             for endpoint in &removed {
                 if let Some(feed) = track.feeds.remove(endpoint) {
-                    track.former.insert(endpoint.clone(), feed.highest);
+                    track.former.insert(endpoint.clone(), Former::of(&feed));
                 }
             }
             if track.followed {
@@ -136,7 +137,7 @@ impl Store {
             return;
         }
         for (endpoint, feed) in std::mem::take(&mut track.feeds) {
-            track.former.insert(endpoint, feed.highest);
+            track.former.insert(endpoint, Former::of(&feed));
         }
         self.settle(place, kind, Whom::Nobody, out);
         let shelves = self.shelves.get(kind).into_iter().flatten();
@@ -263,8 +264,8 @@ impl Store {
 impl Track {
     fn add_feeds(&mut self, endpoints: &BTreeSet<EndpointId>) {
         for endpoint in endpoints {
-            let highest = self.former.remove(endpoint).unwrap_or_default();
-            self.feeds.entry(endpoint.clone()).or_insert_with(|| Feed::new(highest));
+            let former = self.former.remove(endpoint).unwrap_or_default();
+            self.feeds.entry(endpoint.clone()).or_insert_with(|| former.begin());
         }
     }
 }

@@ -104,6 +104,29 @@ impl Feed {
     }
 }
 
+/// What is remembered of a feed that is not there now.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Former {
+    highest: Version,
+    went_back: bool,
+}
+
+impl Former {
+    pub(super) fn of(feed: &Feed) -> Self {
+        Self { highest: feed.highest, went_back: feed.went_back }
+    }
+
+    /// Its server went back in time meanwhile.
+    pub(super) fn went_back(&mut self) {
+        self.went_back = true;
+    }
+
+    /// The feed as it begins again.
+    pub(super) fn begin(self) -> Feed {
+        Feed { went_back: self.went_back, ..Feed::new(self.highest) }
+    }
+}
+
 /// Whether a list was read to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Listed {
@@ -175,7 +198,7 @@ pub(super) struct Track {
     pub(super) filter: Filter,
     pub(super) feeds: BTreeMap<EndpointId, Feed>,
     /// How far endpoints had come that are no longer there.
-    pub(super) former: BTreeMap<EndpointId, Version>,
+    pub(super) former: BTreeMap<EndpointId, Former>,
     pub(super) members: BTreeMap<ClusterId, Member>,
     /// Members that are engaged since a version that was not read yet.
     pub(super) awaiting: BTreeSet<ClusterId>,

@@ -7,6 +7,7 @@ mod fold;
 mod hazards;
 mod histories;
 mod memory;
+mod past;
 mod protocol;
 mod rig;
 mod server;
