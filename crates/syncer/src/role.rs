@@ -291,8 +291,9 @@ impl SyncerRole {
     /// gone, there is no status to say it in.
     fn tell_of_doubt(&mut self, place: &PlaceId, kind: &KindId, doubt: Option<Doubt>) {
         let configures = ConfigKind::ALL.iter().any(|one| one.kind() == *kind);
-        // A list that is only being read is no reason for words.
-        if !configures || *place != self.mailbox_place() || doubt == Some(Doubt::NotListed) {
+        // A list that is only being read, for the first time or again, is no reason for words.
+        let passing = matches!(doubt, Some(Doubt::NotListed | Doubt::Relisting | Doubt::CatchingUp));
+        if !configures || *place != self.mailbox_place() || passing {
             return;
         }
         let before = match doubt {
@@ -425,4 +426,35 @@ fn crds() -> KindId {
 /// The kinds whose objects decide what is served.
 fn definitions() -> [KindId; 3] {
     [crds(), KindId::new("apis.kcp.io", "apibindings"), KindId::new("apiregistration.k8s.io", "apiservices")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_read_again_is_no_reason_for_words_and_a_lost_link_is() {
+        let mut role = SyncerRole::new(Identity {
+            owner: OwnerId(Name::new("syncer/c0ffee")),
+            manager: Name::new("mailboat-syncer"),
+            mailbox: ClusterId::new("mailbox"),
+            edge: ClusterId::new("edge"),
+            namespace: Name::new("default"),
+            heartbeat_period: Duration::from_secs(30),
+        });
+        let (place, kind) = (role.mailbox_place(), ConfigKind::SyncerConfig.kind());
+        let mut told = |doubt| {
+            role.tell_of_doubt(&place, &kind, doubt);
+            role.doubts.get(&kind).copied()
+        };
+        assert_eq!(told(Some(Doubt::NotListed)), None);
+        assert_eq!(told(Some(Doubt::Relisting)), None);
+        assert_eq!(told(Some(Doubt::Lost)), Some(Doubt::Lost));
+        assert_eq!(
+            told(Some(Doubt::Relisting)),
+            Some(Doubt::Lost),
+            "it is not known again before it was read"
+        );
+        assert_eq!(told(None), None);
+    }
 }
