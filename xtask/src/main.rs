@@ -1,7 +1,7 @@
 //! The one task runner of this repository: `cargo xtask`.
 //!
-//! Each command is a file of its own: [`test`], [`testbed`], [`e2e`], [`bench`], [`sim`], [`generate`], [`lint`],
-//! [`tour`].
+//! Each command is a file of its own: [`test`], [`testbed`], [`e2e`], [`conformance`], [`bench`], [`sim`],
+//! [`generate`], [`lint`], [`tour`].
 //! Progress goes to standard error, results to standard output. Exit codes: 0 in order, 1 something failed,
 //! 2 bad input or a machine that lacks something.
 //!
@@ -11,6 +11,7 @@
 //! they print), [`report`].
 
 mod bench;
+mod conformance;
 mod e2e;
 mod generate;
 mod libtest;
@@ -49,6 +50,7 @@ enum Task {
     Test(test::Arguments),
     Testbed(testbed::Arguments),
     E2e(e2e::Arguments),
+    Conformance(conformance::Arguments),
     Bench(bench::Arguments),
     Sim(sim::Arguments),
     Generate(generate::Arguments),
@@ -72,6 +74,7 @@ fn run(task: &Task) -> Result<Verdict> {
         Task::Test(arguments) => test::run(arguments, &repository),
         Task::Testbed(arguments) => testbed::run(arguments),
         Task::E2e(arguments) => e2e::run(arguments, &repository),
+        Task::Conformance(arguments) => conformance::run(arguments),
         Task::Bench(arguments) => bench::run(arguments, &repository),
         Task::Sim(arguments) => sim::run(arguments, &repository),
         Task::Generate(arguments) => generate::run(arguments, &repository),
@@ -104,6 +107,8 @@ mod tests {
             "e2e",
             "e2e --on real --soak name",
             "e2e --on hub",
+            "conformance",
+            "conformance --beside kcp apply",
             "bench",
             "bench object watch --json --check",
             "sim",

@@ -19,7 +19,12 @@ const RULES: &[Rule] = &[
     },
     Rule {
         of: Of::Shipped,
-        refuses: Refuses::Reaching(&["mailboat-testkit", "mailboat-bench", "mailboat-sim"]),
+        refuses: Refuses::Reaching(&[
+            "mailboat-testkit",
+            "mailboat-bench",
+            "mailboat-conformance",
+            "mailboat-sim",
+        ]),
         because: "test code does not ship",
     },
     Rule {
@@ -50,7 +55,8 @@ const RULES: &[Rule] = &[
 ];
 
 /// Packages of the workspace that are never shipped.
-const NOT_SHIPPED: &[&str] = &["mailboat-testkit", "mailboat-bench", "mailboat-sim", "xtask"];
+const NOT_SHIPPED: &[&str] =
+    &["mailboat-testkit", "mailboat-bench", "mailboat-conformance", "mailboat-sim", "xtask"];
 /// What our packages' names begin with.
 const OURS: &str = "mailboat-";
 

@@ -1,0 +1,72 @@
+//! The differences that are known, from the table in `docs/hub.md`.
+
+use crate::difference::Difference;
+use crate::script::Case;
+
+/// The heading above the table.
+const HEADING: &str = "## Known differences";
+/// So many may be known.
+pub const LIMIT: usize = 20;
+
+/// One row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The cases in which it shows, as `file: name` with `*` for anything.
+    pub cases: String,
+    /// The path at which it shows, with `*` for anything.
+    pub path: String,
+    /// Why it is so.
+    pub reason: String,
+}
+
+impl Known {
+    /// Whether this difference is the known one.
+    pub fn covers(&self, case: &Case, difference: &Difference) -> bool {
+        matches(&self.cases, &case.to_string()) && matches(&self.path, &difference.path)
+    }
+}
+
+/// Reads the table.
+pub fn read(page: &str) -> Vec<Known> {
+    let Some((_, section)) = page.split_once(HEADING) else { return Vec::new() };
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.filter_map(|row| {
+        let mut cells = row.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`'));
+        Some(Known {
+            cases: cells.next()?.to_owned(),
+            path: cells.next()?.to_owned(),
+            reason: cells.next()?.to_owned(),
+        })
+    })
+    .collect()
+}
+
+/// Whether a text is what a pattern says, in which `*` stands for anything.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => {
+            let Some(text) = text.strip_prefix(start) else { return false };
+            (0..=text.len()).filter(|&at| text.is_char_boundary(at)).any(|at| matches(rest, &text[at..]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_matched() {
+        let page = "# Hub\n\n## Known differences\n\nWords.\n\n| case | where | why |\n|---|---|---|\n\
+                    | `services: *` | `*.spec.clusterIP*` | no addresses |\n\n## After\n\n| `x` | `y` | z |\n";
+        let known = read(page);
+        assert_eq!(known.len(), 1, "{known:?}");
+        let case = |name: &str| Case { file: "services".into(), name: name.to_owned(), steps: Vec::new() };
+        let at = |path: &str| Difference { path: path.to_owned(), real: None, hub: None };
+        assert!(known[0].covers(&case("one"), &at(".body.spec.clusterIPs[0]")));
+        assert!(!known[0].covers(&case("one"), &at(".body.spec.type")));
+        assert_eq!(known[0].reason, "no addresses");
+    }
+}
