@@ -344,7 +344,7 @@ impl Engine {
             let Some(state) = self.slots.get_mut(slot) else { return };
             // The body is at hand now, and may not be kept.
             if target.is_whole() && state.record.result.is_none() {
-                state.fresh = Some(Arc::clone(target));
+                state.passing.fresh = Some(Arc::clone(target));
             }
             // Counted before anything is planned: a share of what is not counted yet looks like all of it.
             if ours {
@@ -432,7 +432,7 @@ impl Engine {
         };
         // What was found by asking counts more than what an object shows: within one second, what a delivery made and
         // what it met show the same.
-        if known(|record| &record.foreign) {
+        if known(|record| &record.odd.foreign) {
             Proof::NotOurs
         } else if mark.confirmed || shows_our_making(target) || known(|record| &record.uid) {
             Proof::Ours

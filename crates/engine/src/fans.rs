@@ -44,15 +44,22 @@ pub struct Fan {
     bare: usize,
 }
 
-/// One source at one destination.
+/// One source at one destination, in sixteen bytes: there is one for each of ten thousand edges.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leg {
     /// The destination.
     pub to: DestinationId,
-    /// The slots that are wanted there.
-    pub slots: SmallVec<[SlotId; 2]>,
-    /// Why it cannot be said what is wanted there; the slots are those from before.
-    pub hold: Option<Box<Hold>>,
+    /// The first slot that is wanted there, or none.
+    first: SlotId,
+    more: Option<Box<More>>,
+}
+
+/// What few legs have.
+#[derive(Clone, PartialEq, Default, Debug)]
+struct More {
+    /// The slots after the first.
+    slots: Vec<SlotId>,
+    hold: Option<Hold>,
 }
 
 /// Who is woken when something that was read changes.
@@ -130,7 +137,7 @@ impl Fans {
     /// Notes whether something about a fan is undecided that no slot tells; after its hold or its legs changed.
     pub fn note_undecided(&mut self, id: FanId) {
         let Some(fan) = self.get(id) else { return };
-        let nowhere = fan.hold.is_some() && fan.legs.iter().all(|leg| leg.slots.is_empty());
+        let nowhere = fan.hold.is_some() && fan.legs.iter().all(|leg| leg.first().is_none());
         self.decide(fan.route, id, nowhere || fan.bare > 0);
     }
 
@@ -230,7 +237,7 @@ impl Fans {
 impl Fan {
     /// Why it is not decided where the source goes, or what it is at some destination.
     pub fn undecided(&self) -> Option<&Hold> {
-        self.hold.as_ref().or_else(|| self.legs.iter().find_map(|leg| leg.hold.as_deref()))
+        self.hold.as_ref().or_else(|| self.legs.iter().find_map(Leg::hold))
     }
 
     /// Whether all about it was decided from the source as it is now. What it was decided from besides wakes it when
@@ -256,8 +263,11 @@ impl Fan {
 
     /// Drops the legs to destinations that are not among those to keep.
     pub fn keep_legs(&mut self, keep: &[DestinationId]) -> Vec<Leg> {
-        let (kept, dropped) =
+        let (mut kept, dropped): (Vec<Leg>, Vec<Leg>) =
             std::mem::take(&mut self.legs).into_iter().partition(|leg| keep.binary_search(&leg.to).is_ok());
+        // Those that are still to come find their place, and no more room is taken than they need.
+        kept.reserve_exact(keep.len() - kept.len());
+        kept.shrink_to(keep.len());
         self.legs = kept;
         self.bare = self.legs.iter().filter(|leg| leg.is_bare()).count();
         dropped
@@ -267,7 +277,7 @@ impl Fan {
         let at = match self.legs.binary_search_by_key(&to, |leg| leg.to) {
             Ok(at) => at,
             Err(at) => {
-                self.legs.insert(at, Leg { to, slots: SmallVec::new(), hold: None });
+                self.legs.insert(at, Leg::new(to, &[]));
                 at
             }
         };
@@ -276,9 +286,45 @@ impl Fan {
 }
 
 impl Leg {
+    /// The leg to a destination where these are wanted.
+    pub fn new(to: DestinationId, slots: &[SlotId]) -> Self {
+        let mut leg = Self { to, first: SlotId::NONE, more: None };
+        leg.replace(slots);
+        leg
+    }
+
+    /// The slots that are wanted there.
+    pub fn slots(&self) -> impl Iterator<Item = SlotId> {
+        let more = self.more.iter().flat_map(|more| &more.slots);
+        self.first().into_iter().chain(more.copied())
+    }
+
+    /// Why it cannot be said what is wanted there; the slots are those from before.
+    pub fn hold(&self) -> Option<&Hold> {
+        self.more.as_ref()?.hold.as_ref()
+    }
+
+    /// It cannot be said what is wanted there.
+    pub fn hold_back(&mut self, hold: Hold) {
+        self.more.get_or_insert_default().hold = Some(hold);
+    }
+
+    /// These are wanted there. Gives those that were before.
+    pub fn replace(&mut self, slots: &[SlotId]) -> SmallVec<[SlotId; 2]> {
+        let before = self.slots().collect();
+        self.first = slots.first().copied().unwrap_or(SlotId::NONE);
+        let rest = slots.get(1..).filter(|rest| !rest.is_empty());
+        self.more = rest.map(|rest| Box::new(More { slots: rest.to_vec(), hold: None }));
+        before
+    }
+
+    fn first(&self) -> Option<SlotId> {
+        Some(self.first).filter(|slot| *slot != SlotId::NONE)
+    }
+
     /// Whether it is held and has no slot yet by which that could be told.
     fn is_bare(&self) -> bool {
-        self.hold.is_some() && self.slots.is_empty()
+        self.first().is_none() && self.hold().is_some()
     }
 }
 

@@ -28,6 +28,7 @@ pub mod mutation;
 mod mutation;
 pub mod plan;
 pub mod queue;
+pub mod rare;
 pub mod record;
 pub mod role;
 pub mod route;

@@ -152,7 +152,7 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// To be decided.
-    Undecided(Hold),
+    Undecided(Box<Hold>),
     /// To be known.
     Target(Doubt),
     /// The cluster to come back.
@@ -270,7 +270,7 @@ pub fn plan(slot: &Slot<'_>) -> Plan {
     }
     match &slot.wanted {
         // Nothing new is sent and nothing is withdrawn on what is only half known.
-        Wanted::Undecided(hold) => waiting(Wait::Undecided((*hold).clone())),
+        Wanted::Undecided(hold) => waiting(Wait::Undecided(Box::new((*hold).clone()))),
         Wanted::By(want) => deliver(slot, want),
         Wanted::No(evidence) => withdraw(slot, evidence),
     }
@@ -357,7 +357,7 @@ fn make(slot: &Slot<'_>, want: &Want, finalizer: Option<Action>, how: How) -> Pl
     if let Some(verdict) = not_now(slot) {
         return Plan { verdict, actions: smallvec![] };
     }
-    let expect = slot.record.hidden.clone().map_or(Expect::New, Expect::Uid);
+    let expect = slot.record.odd.hidden.clone().map_or(Expect::New, Expect::Uid);
     acting([Action::Deliver { expect, how }])
 }
 
@@ -383,7 +383,7 @@ fn look_before(slot: &Slot<'_>, target: &Object) -> Plan {
         Ready::KindUnserved => waiting(Wait::Kind),
         Ready::Resting | Ready::Rejected | Ready::Contended => waiting(Wait::Rest),
         Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding => {
-            if slot.record.unclear_at == Some(target.version) {
+            if slot.record.odd.unclear_at == Some(target.version) {
                 return refused(Refusal::Unclear);
             }
             acting([Action::LookBefore { version: target.version }])
@@ -513,8 +513,10 @@ fn our_finalizer(slot: &Slot<'_>) -> Option<Name> {
 }
 
 fn reports_something_new(slot: &Slot<'_>, target: &Object) -> bool {
-    let report = slot.source.and_then(|source| Record::report(source, target));
-    report.is_some() && slot.record.reported != report
+    slot.source.is_some_and(|source| {
+        let report = Record::report(source, target);
+        !report.is_none() && slot.record.reported != report
+    })
 }
 
 fn waiting(wait: Wait) -> Plan {

@@ -22,6 +22,8 @@ pub enum Urgency {
 }
 
 const URGENCIES: usize = 4;
+/// A table of fewer items is not worth making smaller.
+const ROOMY: usize = 1024;
 
 /// A queue of items `T`, each belonging to a lane `L` (a route).
 pub struct Queue<T, L> {
@@ -89,6 +91,10 @@ impl<T: Copy + Eq + Hash + Ord, L: Copy + Ord> Queue<T, L> {
                     return Some(item);
                 }
             }
+        }
+        // A first listing may have filled it with hundreds of thousands; what comes later is little.
+        if self.waiting.capacity() > ROOMY && self.waiting.len() < self.waiting.capacity() / 8 {
+            self.waiting.shrink_to(2 * self.waiting.len());
         }
         None
     }

@@ -6,11 +6,29 @@ use mailboat_object::digest::Digest;
 use mailboat_object::key::{Uid, Version};
 use mailboat_object::object::Object;
 
-/// What is remembered of one slot. Everything here can be lost: it is rebuilt from marks and lists.
+use crate::rare::{Rare, Seldom};
+
+/// What is remembered of one slot. Everything here can be lost: it is rebuilt from marks and lists. There are hundreds of
+/// thousands of these, so what is seldom said is [apart](Oddity), and a digest of nothing means that none is known.
 #[derive(Clone, Default, Debug)]
 pub struct Record {
     /// The uid of the copy that we made or recognized.
     pub uid: Option<Uid>,
+    /// The copy's content right after our last write, or when it was first seen to agree. Another content later
+    /// is another's hand.
+    pub result: Digest,
+    /// The fields that were ours right after our last write. As long as these are ours, nobody changed them:
+    /// who changes a field takes it.
+    pub ours: Digest,
+    /// The status that was last brought back, and to which source; see [`Record::report`].
+    pub reported: Digest,
+    /// What is seldom to be remembered.
+    pub odd: Rare<Oddity>,
+}
+
+/// What is remembered of the few slots where something is out of the ordinary.
+#[derive(Clone, Default, Debug)]
+pub struct Oddity {
     /// Our own copy that a first delivery met though nothing was shown there: it is written by its uid as long as the
     /// view that we follow does not show it.
     pub hidden: Option<Uid>,
@@ -18,16 +36,8 @@ pub struct Record {
     pub foreign: Option<Uid>,
     /// The version at which it could not be told whose the object is.
     pub unclear_at: Option<Version>,
-    /// The copy's content right after our last write, or when it was first seen to agree. Another content later
-    /// is another's hand.
-    pub result: Option<Digest>,
-    /// The fields that were ours right after our last write. As long as these are ours, nobody changed them:
-    /// who changes a field takes it.
-    pub ours: Option<Digest>,
     /// The version at which a comparison by the server showed a difference.
     pub differs_at: Option<Version>,
-    /// The status that was last brought back, and to which source; see [`Record::report`].
-    pub reported: Option<Digest>,
     /// How often in a row somebody else rewrote what we own.
     pub fights: u8,
     /// When that last happened, in milliseconds.
@@ -37,12 +47,34 @@ pub struct Record {
 impl Record {
     /// What there is to report of a copy to this very source; nothing while the copy has no status. A source that was
     /// deleted and made anew has the same name and was told nothing yet.
-    pub fn report(source: &Object, target: &Object) -> Option<Digest> {
-        (!target.status.is_none()).then(|| of_source(&source.uid, target.status))
+    pub fn report(source: &Object, target: &Object) -> Digest {
+        if target.status.is_none() { Digest::NONE } else { of_source(&source.uid, target.status) }
     }
 }
 
 /// A digest that is another for another source, however alike the two are.
 pub(crate) fn of_source(source: &Uid, digest: Digest) -> Digest {
     Digest::from_bits(foldhash::quality::FixedState::with_seed(digest.bits()).hash_one(source))
+}
+
+impl Seldom for Oddity {
+    fn nothing() -> &'static Self {
+        static NOTHING: Oddity = Oddity {
+            hidden: None,
+            foreign: None,
+            unclear_at: None,
+            differs_at: None,
+            fights: 0,
+            fought_at: 0,
+        };
+        &NOTHING
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.hidden.is_none()
+            && self.foreign.is_none()
+            && self.unclear_at.is_none()
+            && self.differs_at.is_none()
+            && self.fights == 0
+    }
 }

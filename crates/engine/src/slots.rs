@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::breaker::ScopeId;
 use crate::fans::FanId;
 use crate::plan::Verdict;
+use crate::rare::{Rare, Seldom};
 use crate::record::{Record, of_source};
 use crate::route::{DestinationId, Rank};
 use crate::standing::Stance;
@@ -21,6 +22,11 @@ use crate::warrant::SourceGone;
 /// A slot, by its place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SlotId(pub u32);
+
+impl SlotId {
+    /// No slot: so many do not fit any memory that we run in.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
 
 /// Somebody who wants a slot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,7 +39,7 @@ pub struct Claim {
     pub to: DestinationId,
 }
 
-/// What the engine holds about one slot.
+/// What the engine holds about one slot, in a few hundred bytes with what its tables add.
 #[derive(Debug)]
 pub struct SlotState {
     /// Where it is.
@@ -46,6 +52,25 @@ pub struct SlotState {
     pub counted: Option<ScopeId>,
     /// What is remembered.
     pub record: Record,
+    /// What is to be known only until it is as wanted.
+    pub passing: Rare<Passing>,
+    /// A call about it is under way; what happens meanwhile is looked at when it is done.
+    pub under_way: bool,
+    /// Something happened while a call was under way.
+    pub again: bool,
+    /// How it last stood, for those who ask and for notices when it changes.
+    pub verdict: Option<Verdict>,
+    /// How it is counted, and with which scope.
+    pub(crate) stands: Option<(ScopeId, Stance)>,
+    /// The first version of its source, and the cluster of that, about which something is still to be done here.
+    pub(crate) owed: Option<Box<(ClusterId, Version)>>,
+    /// How it was last found to be as wanted, until something about it changes.
+    pub(crate) settled: Option<Settled>,
+}
+
+/// What is known of a slot on its way to being as wanted, and of one that cannot be so.
+#[derive(Clone, Default, Debug)]
+pub struct Passing {
     /// Its source, seen to be gone: kept so that a look at it can be confirmed.
     pub gone: Option<Box<SourceGone>>,
     /// Our last write, which our own view may not show yet.
@@ -57,10 +82,6 @@ pub struct SlotState {
     /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
     /// out, and until then it is neither ours nor let go.
     pub met: Option<Arc<Object>>,
-    /// A call about it is under way; what happens meanwhile is looked at when it is done.
-    pub under_way: bool,
-    /// Something happened while a call was under way.
-    pub again: bool,
     /// Failed attempts in a row.
     pub attempts: u8,
     /// It rests until then.
@@ -71,16 +92,41 @@ pub struct SlotState {
     pub rejected: bool,
     /// What a write told about its namespace, where the view that we follow cannot tell.
     pub namespace: Told,
-    /// How it last stood, for those who ask and for notices when it changes.
-    pub verdict: Option<Verdict>,
-    /// How it is counted, and with which scope.
-    pub(crate) stands: Option<(ScopeId, Stance)>,
-    /// The first version of its source, and the cluster of that, about which something is still to be done here.
-    pub(crate) owed: Option<Box<(ClusterId, Version)>>,
-    /// How it was last found to be as wanted, until something about it changes.
-    pub(crate) settled: Option<Settled>,
     /// The last fault, in the server's words; the only thing that is stored for explanations.
     pub fault: Option<Box<str>>,
+}
+
+impl Seldom for Passing {
+    fn nothing() -> &'static Self {
+        static NOTHING: Passing = Passing {
+            gone: None,
+            written: None,
+            fresh: None,
+            reading: Reading::None,
+            met: None,
+            attempts: 0,
+            rest_until: 0,
+            rests: None,
+            rejected: false,
+            namespace: Told::Nothing,
+            fault: None,
+        };
+        &NOTHING
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.gone.is_none()
+            && self.written.is_none()
+            && self.fresh.is_none()
+            && self.reading == Reading::None
+            && self.met.is_none()
+            && self.attempts == 0
+            && self.rest_until == 0
+            && self.rests.is_none()
+            && !self.rejected
+            && self.namespace == Told::Nothing
+            && self.fault.is_none()
+    }
 }
 
 /// What was read of a slot that the store cannot tell about.
@@ -138,6 +184,9 @@ impl Settled {
     }
 }
 
+/// A full table grows by this share of itself.
+const GROWS_BY: usize = 16;
+
 /// All slots.
 #[derive(Default)]
 pub struct Slots {
@@ -154,6 +203,10 @@ impl Slots {
     pub fn at(&mut self, key: &Key) -> SlotId {
         if let Some(id) = self.find(key) {
             return id;
+        }
+        if self.all.len() == self.all.capacity() {
+            // Doubled, a large table would be half empty.
+            self.all.reserve_exact((self.all.len() / GROWS_BY).max(GROWS_BY));
         }
         let id = SlotId(u32::try_from(self.all.insert(SlotState::new(key.clone()))).unwrap_or(u32::MAX));
         let (of, at) = address(key);
@@ -231,24 +284,20 @@ impl SlotState {
             scope: None,
             counted: None,
             record: Record::default(),
-            gone: None,
-            written: None,
-            fresh: None,
-            reading: Reading::None,
-            met: None,
+            passing: Rare::default(),
             under_way: false,
             again: false,
-            attempts: 0,
-            rest_until: 0,
-            rests: None,
-            rejected: false,
-            namespace: Told::Nothing,
             verdict: None,
             stands: None,
             owed: None,
             settled: None,
-            fault: None,
         }
+    }
+
+    /// Gives back the room of what is over.
+    pub fn tidy(&mut self) {
+        self.passing.tidy();
+        self.record.odd.tidy();
     }
 
     /// Adds a claim in its order.
@@ -263,5 +312,16 @@ impl SlotState {
     pub fn disclaim(&mut self, fan: FanId, to: DestinationId) {
         self.settled = None;
         self.claims.retain(|claim| !(claim.fan == fan && claim.to == to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_small() {
+        assert!(size_of::<SlotState>() <= 224, "{} bytes", size_of::<SlotState>());
+        assert!(size_of::<crate::fans::Leg>() <= 16, "{} bytes", size_of::<crate::fans::Leg>());
     }
 }

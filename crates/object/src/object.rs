@@ -3,10 +3,13 @@
 pub(crate) mod decode;
 mod hands;
 mod keep;
+mod text;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
+use self::text::Text;
 use crate::digest::Digest;
 use crate::edit::Edit;
 use crate::json::{Raw, Span};
@@ -35,8 +38,12 @@ pub struct Object {
     pub status: Digest,
     /// Who wrote it.
     pub hands: Hands,
-    json: Box<str>,
-    spans: Spans,
+    /// When it was made, in Unix seconds; 0 if it does not say.
+    created: u32,
+    /// Shared by all heads that have the same.
+    text: Arc<Text>,
+    /// The status, where it is kept beside a head.
+    status_apart: Option<Box<str>>,
     keep: Keep,
 }
 
@@ -107,7 +114,7 @@ pub enum Keep {
     /// All of it, but for `managedFields`.
     #[default]
     Whole,
-    /// `apiVersion`, `kind` and `metadata`.
+    /// `apiVersion`, `kind`, and of `metadata` what is not among the fields of an [`Object`].
     Head,
     /// The head and `status`.
     HeadAndStatus,
@@ -169,9 +176,16 @@ impl Object {
         decode::decode(json, place)
     }
 
-    /// What is kept of it as JSON: all but `managedFields`, or the head.
+    /// What is kept of it as JSON: all but `managedFields`, or the head without what its fields say.
     pub fn json(&self) -> &[u8] {
-        self.json.as_bytes()
+        self.text.json.as_bytes()
+    }
+
+    /// Roughly how many bytes it takes: its share of a text that others have as well.
+    pub fn footprint_bytes(&self) -> usize {
+        let status = self.status_apart.as_ref().map_or(0, |status| status.len());
+        let text = size_of::<Text>() + self.text.json.len();
+        size_of::<Self>() + status + text / Arc::strong_count(&self.text).max(1)
     }
 
     /// The same object with less of its body kept. What was let go of before does not come back.
@@ -187,36 +201,36 @@ impl Object {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.part(self.spans.labels).and_then(|labels| labels.member(key)?.as_str())
+        self.part(self.text.spans.labels).and_then(|labels| labels.member(key)?.as_str())
     }
 
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.part(self.spans.annotations).and_then(|annotations| annotations.member(key)?.as_str())
+        self.part(self.text.spans.annotations).and_then(|annotations| annotations.member(key)?.as_str())
     }
 
     /// All labels, in the order of the JSON.
     pub fn labels(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> + Clone {
-        self.texts(self.spans.labels)
+        self.texts(self.text.spans.labels)
     }
 
     /// All annotations, in the order of the JSON.
     pub fn annotations(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> + Clone {
-        self.texts(self.spans.annotations)
+        self.texts(self.text.spans.annotations)
     }
 
     /// What stands under a path of member keys, if it is kept.
     pub fn get(&self, path: &[&str]) -> Option<Raw<'_>> {
         match path {
-            ["metadata", rest @ ..] => self.part(self.spans.metadata)?.get(rest),
-            ["status", rest @ ..] => self.part(self.spans.status)?.get(rest),
+            ["metadata", rest @ ..] => self.part(self.text.spans.metadata)?.get(rest),
+            ["status", rest @ ..] => self.status_raw()?.get(rest),
             _ => self.root().get(path),
         }
     }
 
-    /// Its whole JSON, to look into.
+    /// All that is kept of its JSON but the status beside a head, to look into.
     pub fn root(&self) -> Raw<'_> {
-        Raw::trusted(&self.json)
+        Raw::trusted(&self.text.json)
     }
 
     /// Its `apiVersion`; empty if neither the body nor the place named one.
@@ -231,7 +245,7 @@ impl Object {
 
     /// Its `status` as JSON, if it has one and it is kept.
     pub fn status_json(&self) -> Option<&[u8]> {
-        self.part(self.spans.status).map(|status| status.json().as_bytes())
+        self.status_raw().map(|status| status.json().as_bytes())
     }
 
     /// Its owner references. What is no reference (a name is missing) is left out.
@@ -255,7 +269,7 @@ impl Object {
 
     /// When it was created, in Unix seconds.
     pub fn created_seconds(&self) -> Option<u64> {
-        unix_seconds(&self.get(&["metadata", "creationTimestamp"])?.as_str()?)
+        (self.created > 0).then_some(u64::from(self.created))
     }
 
     /// When its deletion was asked for, in Unix seconds.
@@ -268,8 +282,12 @@ impl Object {
         if self.is_whole() { Ok(Edit::of(self.root())) } else { Err(HeadOnly(self.key.clone())) }
     }
 
+    fn status_raw(&self) -> Option<Raw<'_>> {
+        self.status_apart.as_deref().map(Raw::trusted).or_else(|| self.part(self.text.spans.status))
+    }
+
     fn part(&self, part: Part) -> Option<Raw<'_>> {
-        let text = self.json.get(part.start as usize..part.end as usize)?;
+        let text = self.text.json.get(part.start as usize..part.end as usize)?;
         if text.is_empty() { None } else { Some(Raw::trusted(text)) }
     }
 
@@ -293,7 +311,7 @@ impl fmt::Debug for Object {
             .field("content", &self.content)
             .field("status", &self.status)
             .field("hands", &self.hands)
-            .field("bytes", &self.json.len())
+            .field("bytes", &self.text.json.len())
             .field("keep", &self.keep)
             .finish_non_exhaustive()
     }

@@ -190,12 +190,12 @@ impl Store {
     pub fn footprint_bytes(&self) -> usize {
         // Nodes of a B-tree are between half full and full; an Arc has two counts before its value.
         let slot_bytes = (size_of::<Address>() + size_of::<Entry>()) * 3 / 2;
-        let arc_bytes = size_of::<Object>() + 2 * size_of::<usize>();
+        let arc_bytes = 2 * size_of::<usize>();
         let objects =
             self.shelves.values().flat_map(BTreeMap::values).flat_map(|shelf| shelf.entries.values());
         let shelves: usize = self.shelves.values().map(BTreeMap::len).sum();
         objects
-            .map(|entry| slot_bytes + entry.known().map_or(0, |o| arc_bytes + o.json().len()))
+            .map(|entry| slot_bytes + entry.known().map_or(0, |o| arc_bytes + o.footprint_bytes()))
             .sum::<usize>()
             + shelves * (size_of::<Shelf>() + size_of::<track::Member>()) * 3 / 2
     }

@@ -123,9 +123,9 @@ impl Engine {
         state.under_way = false;
         match found.map(Confirmed::by) {
             Ok(Some(confirmed)) => {
-                state.attempts = 0;
-                if let Some(gone) = state.gone.take() {
-                    state.gone = Some(Box::new(gone.confirmed(confirmed)));
+                state.passing.attempts = 0;
+                if let Some(gone) = state.passing.gone.take() {
+                    state.passing.gone = Some(Box::new(gone.confirmed(confirmed)));
                 }
             }
             // The source is there after all, or its workspace or kind is going: that is no deletion.
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     fn plan_slot(&mut self, now: u64, store: &Store, id: SlotId) -> Option<Next> {
-        if let Some(met) = self.slots.get(id)?.met.clone() {
+        if let Some(met) = self.slots.get(id)?.passing.met.clone() {
             return self.look_before(now, id, &met);
         }
         if self.is_settled(store, id) {
@@ -149,11 +149,13 @@ impl Engine {
         let sight = self.look_at(store, id)?;
         self.await_source(id, &sight);
         let state = self.slots.get_mut(id)?;
-        if !matches!(sight.target, Seen::Unknown(_)) {
-            state.written = None;
+        if let Some(passing) = state.passing.said().filter(|_| !matches!(sight.target, Seen::Unknown(_))) {
+            passing.written = None;
         }
         if let Seen::Present(target) = &sight.target {
-            state.record.hidden = None;
+            if let Some(odd) = state.record.odd.said() {
+                odd.hidden = None;
+            }
             if matches!(sight.marked, Marked::Ours(_)) && sight.proof == Proof::Ours {
                 state.record.uid = Some(target.uid.clone());
             } else {
@@ -162,11 +164,13 @@ impl Engine {
             // Only what was compared with a want is as that want left it: a copy that another hand rewrites while
             // its source is in doubt must not be taken for our own last word.
             if sight.likeness == Likeness::Same && matches!(sight.wanted, WantedHere::By(_)) {
-                state.record.result = Some(target.content);
+                state.record.result = target.content;
                 if !target.hands.ours.is_none() {
-                    state.record.ours = Some(target.hands.ours);
+                    state.record.ours = target.hands.ours;
                 }
-                state.fresh = None;
+                if let Some(passing) = state.passing.said() {
+                    passing.fresh = None;
+                }
             }
         }
         self.count(id);
@@ -176,7 +180,7 @@ impl Engine {
             state.settled = match (&decided.verdict, &sight.wanted, &sight.target) {
                 // What depends on a finalizer of its source depends on more than is remembered here.
                 (Verdict::Settled, WantedHere::By(want), Seen::Present(target))
-                    if want.policy.finalizer.is_none() && state.met.is_none() =>
+                    if want.policy.finalizer.is_none() && state.passing.met.is_none() =>
                 {
                     Some(Settled::as_wanted(want, target.version))
                 }
@@ -185,10 +189,13 @@ impl Engine {
         }
         let gone = decided.verdict == Verdict::Settled && matches!(sight.wanted, WantedHere::No(_));
         let action = decided.actions.into_iter().next();
-        if let Some(state) = self.slots.get_mut(id)
-            && std::mem::take(&mut state.reading) == Reading::Found
-        {
-            state.fresh = None;
+        if let Some(state) = self.slots.get_mut(id) {
+            if let Some(passing) = state.passing.said()
+                && std::mem::take(&mut passing.reading) == Reading::Found
+            {
+                passing.fresh = None;
+            }
+            state.tidy();
         }
         match action {
             None if gone => self.forget(id),
@@ -199,7 +206,7 @@ impl Engine {
                     return None;
                 };
                 let state = self.slots.get_mut(id)?;
-                state.gone = Some(Box::new(gone));
+                state.passing.gone = Some(Box::new(gone));
                 state.under_way = true;
                 let ticket = self.ticket(id, Work::Act(Action::ConfirmGone(source.clone())), None);
                 return Some(Next::Look(ticket, source));
@@ -214,7 +221,7 @@ impl Engine {
         let Some(state) = self.slots.get(id) else { return false };
         state.settled.as_ref().is_some_and(|settled| {
             state.verdict == Some(Verdict::Settled)
-                && state.written.is_none()
+                && state.passing.written.is_none()
                 && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)
         })
     }
@@ -243,7 +250,7 @@ impl Engine {
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
-            missing: state.reading == Reading::Missing,
+            missing: state.passing.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
         })
     }
@@ -288,7 +295,7 @@ impl Engine {
                 let intent = want.map(|want| want.body.digest);
                 let status = target
                     .filter(|_| matches!(action, Action::Report(_)))
-                    .and_then(|target| Record::report(sight.source.as_deref()?, target));
+                    .and_then(|target| Some(Record::report(sight.source.as_deref()?, target)));
                 let launched = self.launch(id, Work::Act(action), intent, call);
                 if let Next::Call(ticket, _) = &launched
                     && let Some(flight) = self.flights.get_mut(ticket)
@@ -299,7 +306,10 @@ impl Engine {
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {
-                let reported = target.and_then(|target| Record::report(sight.source.as_deref()?, target));
+                let reported = match (sight.source.as_deref(), target) {
+                    (Some(source), Some(target)) => Record::report(source, target),
+                    _ => Digest::NONE,
+                };
                 if let Some(state) = self.slots.get_mut(id) {
                     state.record.reported = reported;
                 }
@@ -318,7 +328,7 @@ impl Engine {
     /// told by how it was right before: our mark stands on it now in either case.
     fn look_before(&mut self, now: u64, id: SlotId, met: &Object) -> Option<Next> {
         let state = self.slots.get(id)?;
-        if state.rest_until > now {
+        if state.passing.rest_until > now {
             self.wake_after_rest(now, id);
             return None;
         }
@@ -328,7 +338,7 @@ impl Engine {
 
     fn looked_before(&mut self, now: u64, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
         let state = self.slots.get(id)?;
-        let met = state.met.clone()?;
+        let met = state.passing.met.clone()?;
         let whose = self.whose_before(&state.key, &met.uid, body)?;
         if whose == Proof::NotOurs {
             return Some((Work::LetGo, crate::compose::let_go(&state.key, &self.manager, &met, None)));
@@ -342,9 +352,9 @@ impl Engine {
     pub(super) fn cannot_look_before(&mut self, now: u64, id: SlotId, work: &Work) -> bool {
         let Some(state) = self.slots.get_mut(id) else { return false };
         match work {
-            Work::Act(Action::LookBefore { version }) => state.record.unclear_at = Some(*version),
+            Work::Act(Action::LookBefore { version }) => state.record.odd.unclear_at = Some(*version),
             Work::LookBefore => {
-                let Some(met) = state.met.clone() else { return false };
+                let Some(met) = state.passing.met.clone() else { return false };
                 let whose = if met.hands.other.is_none() { Proof::Ours } else { Proof::Open };
                 self.met(now, id, &met.uid, whose);
             }
@@ -356,11 +366,11 @@ impl Engine {
     /// Notes whose it is that a first delivery met.
     fn met(&mut self, now: u64, id: SlotId, uid: &Uid, whose: Proof) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        state.met = None;
+        state.passing.met = None;
         match whose {
             // Our own, which the followed view does not show: it is written by its uid from now on, so that its mark
             // does not look like that of a first delivery.
-            Proof::Ours => state.record.hidden = Some(uid.clone()),
+            Proof::Ours => state.record.odd.hidden = Some(uid.clone()),
             Proof::Open | Proof::NotOurs => {
                 let why =
                     "something that the view does not show stands there, and whose it was cannot be told";
@@ -406,19 +416,20 @@ impl Engine {
         reply: &Reply,
     ) -> Option<(Work, Call)> {
         let state = self.slots.get_mut(id)?;
-        state.attempts = 0;
-        state.rest_until = 0;
-        state.fault = None;
+        if let Some(passing) = state.passing.said() {
+            (passing.attempts, passing.rest_until, passing.fault) = (0, 0, None);
+            (passing.rests, passing.rejected) = (None, false);
+        }
         let action = match flight.work {
             Work::Act(action) => action,
             Work::LookBefore => return self.looked_before(now, id, &reply.body),
             Work::LetGo => {
                 // Until it is shown as it was left, nothing is: our view may show nothing there for long, and another first
                 // delivery would meet it again.
-                let met = state.met.take();
-                state.record.foreign = met.map(|met| met.uid.clone());
+                let met = state.passing.met.take();
+                state.record.odd.foreign = met.map(|met| met.uid.clone());
                 let left = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
-                state.written = Some(Written::At(left.version));
+                state.passing.written = Some(Written::At(left.version));
                 return None;
             }
         };
@@ -426,53 +437,60 @@ impl Engine {
             Action::Deliver { expect, .. } => {
                 let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 if expect == Expect::New && !reply.created && !broken(Mutation::KeepWhatWasMet) {
-                    state.met = Some(Arc::new(written));
+                    state.passing.met = Some(Arc::new(written));
                     return None;
                 }
                 state.record.uid = Some(written.uid.clone());
-                state.record.result = Some(written.content);
-                state.record.ours = (!written.hands.ours.is_none()).then_some(written.hands.ours);
-                state.record.differs_at = None;
-                state.fresh = None;
+                state.record.result = written.content;
+                state.record.ours = written.hands.ours;
+                if let Some(odd) = state.record.odd.said() {
+                    odd.differs_at = None;
+                }
+                if let Some(passing) = state.passing.said() {
+                    passing.fresh = None;
+                }
                 if store.get(&state.key).doubt().is_some() {
                     // The answer is as good as a reading.
-                    state.reading = Reading::Found;
-                    state.fresh = Some(Arc::new(written));
-                } else if state.record.hidden.is_some() {
+                    state.passing.reading = Reading::Found;
+                    state.passing.fresh = Some(Arc::new(written));
+                } else if state.record.odd.hidden.is_some() {
                     // As long as our view does not show it, that it was written is all that can be known.
                     let why = "our copy stands there, but the view that we follow does not show it";
                     self.rest_for(now, id, self.options.back_off_most, why);
                 } else {
-                    state.written = Some(Written::At(written.version));
+                    state.passing.written = Some(Written::At(written.version));
                 }
             }
             Action::Read => {
-                state.fresh = Some(Arc::new(decode(&state.key, &self.manager, &reply.body, Keep::Whole)?));
-                state.reading = Reading::Found;
+                state.passing.fresh =
+                    Some(Arc::new(decode(&state.key, &self.manager, &reply.body, Keep::Whole)?));
+                state.passing.reading = Reading::Found;
             }
             Action::LetGo { .. } | Action::Release { .. } => {
                 let left = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
-                state.written = Some(Written::At(left.version));
+                state.passing.written = Some(Written::At(left.version));
             }
             Action::Compare => {
                 let would = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 if let Seen::Present(target) = store.get(&state.key) {
                     if would.content == target.content {
-                        state.record.fights = 0;
-                        state.record.result = Some(target.content);
-                        state.record.ours = (!target.hands.ours.is_none()).then_some(target.hands.ours);
+                        if let Some(odd) = state.record.odd.said() {
+                            odd.fights = 0;
+                        }
+                        state.record.result = target.content;
+                        state.record.ours = target.hands.ours;
                     } else {
-                        state.record.differs_at = Some(target.version);
+                        state.record.odd.differs_at = Some(target.version);
                         let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
                         self.fought(now, id, hand.as_deref());
                     }
                 }
             }
             Action::Delete(warrant) => {
-                state.written = Some(Written::Ended(warrant.uid().clone()));
+                state.passing.written = Some(Written::Ended(warrant.uid().clone()));
             }
             Action::Report(_) => {
-                state.record.reported = flight.status;
+                state.record.reported = flight.status.unwrap_or(Digest::NONE);
                 self.report_is_answered(store, id, &reply.body);
             }
             Action::LookBefore { version } => {
@@ -482,11 +500,11 @@ impl Engine {
                 let record = &mut self.slots.get_mut(id)?.record;
                 match whose {
                     Proof::Ours => record.uid = Some(target.uid.clone()),
-                    Proof::NotOurs => record.foreign = Some(target.uid.clone()),
-                    Proof::Open => record.unclear_at = Some(version),
+                    Proof::NotOurs => record.odd.foreign = Some(target.uid.clone()),
+                    Proof::Open => record.odd.unclear_at = Some(version),
                 }
             }
-            Action::EnsureNamespace => state.namespace = Told::Nothing,
+            Action::EnsureNamespace => state.passing.namespace = Told::Nothing,
             Action::Finalizer { .. } | Action::ConfirmGone(_) => {}
         }
         None

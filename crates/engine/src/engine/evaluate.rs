@@ -131,7 +131,7 @@ impl Engine {
         fan.hold = Some(hold);
         self.fans.note_undecided(id);
         let Some(fan) = self.fans.get(id) else { return };
-        let slots: Vec<SlotId> = fan.legs.iter().flat_map(|leg| leg.slots.iter().copied()).collect();
+        let slots: Vec<SlotId> = fan.legs.iter().flat_map(Leg::slots).collect();
         for slot in slots {
             self.unsettle(slot);
             self.plan_later(slot, Urgency::Listed);
@@ -153,18 +153,18 @@ impl Engine {
     }
 
     fn disclaim(&mut self, fan: FanId, leg: &Leg, gone: Option<&SourceGone>) {
-        for slot in &leg.slots {
-            if let Some(state) = self.slots.get_mut(*slot) {
+        for slot in leg.slots() {
+            if let Some(state) = self.slots.get_mut(slot) {
                 state.disclaim(fan, leg.to);
                 if state.claims.is_empty() {
-                    state.gone = gone.cloned().map(Box::new);
+                    state.passing.gone = gone.cloned().map(Box::new);
                 }
             }
             if let Some(gone) = gone {
-                self.owe(*slot, &gone.source().cluster, gone.version());
+                self.owe(slot, &gone.source().cluster, gone.version());
             }
-            self.stand_anew(*slot);
-            self.plan_later(*slot, Urgency::Live);
+            self.stand_anew(slot);
+            self.plan_later(slot, Urgency::Live);
         }
     }
 
@@ -208,9 +208,9 @@ impl Engine {
         match wants {
             Err(hold) => {
                 let Some(fan) = self.fans.get_mut(id) else { return };
-                let slots = fan.change_leg(to, |leg| {
-                    leg.hold = Some(Box::new(hold));
-                    leg.slots.clone()
+                let slots: SmallVec<[SlotId; 2]> = fan.change_leg(to, |leg| {
+                    leg.hold_back(hold);
+                    leg.slots().collect()
                 });
                 for slot in slots {
                     self.unsettle(slot);
@@ -233,16 +233,11 @@ impl Engine {
         let Some(rank) = self.rank_of(id) else { return };
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
-        let before = fan.change_leg(to, |leg| {
-            leg.hold = None;
-            std::mem::replace(&mut leg.slots, slots.clone())
-        });
-        let dropped = Leg {
-            to,
-            slots: before.iter().copied().filter(|slot| !slots.contains(slot)).collect(),
-            hold: None,
-        };
-        self.disclaim(id, &dropped, None);
+        let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
+        dropped.retain(|slot| !slots.contains(slot));
+        if !dropped.is_empty() {
+            self.disclaim(id, &Leg::new(to, &dropped), None);
+        }
         for (slot, want) in slots.into_iter().zip(wants) {
             let claim = Claim { rank: Arc::clone(&rank), fan: id, to };
             if self.is_settled_as(store, slot, want, &claim, route) {
@@ -253,7 +248,9 @@ impl Engine {
                 state.disclaim(id, to);
                 state.claim(claim);
                 state.scope = Some(route.scope().clone());
-                state.gone = None;
+                if let Some(passing) = state.passing.said() {
+                    passing.gone = None;
+                }
                 let key = state.key.clone();
                 self.breaker.recall(route.scope(), &key);
             }

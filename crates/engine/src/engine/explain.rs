@@ -108,9 +108,9 @@ impl Engine {
             target,
             verdict,
             next,
-            fault: state.fault.as_deref().map(str::to_owned),
-            attempts: state.attempts,
-            rests: state.rest_until.saturating_sub(now),
+            fault: state.passing.fault.as_deref().map(str::to_owned),
+            attempts: state.passing.attempts,
+            rests: state.passing.rest_until.saturating_sub(now),
         })
     }
 }

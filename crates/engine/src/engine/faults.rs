@@ -31,13 +31,15 @@ impl Engine {
             && let Some(state) = self.slots.get_mut(id)
         {
             // Whatever stood there unseen is not there any more.
-            state.record.hidden = None;
+            if let Some(odd) = state.record.odd.said() {
+                odd.hidden = None;
+            }
         }
         match fault.kind {
             // That it is not there is an answer.
             FaultKind::NotFound if *work == Work::Act(Action::Read) => {
                 if let Some(state) = self.slots.get_mut(id) {
-                    state.reading = Reading::Missing;
+                    state.passing.reading = Reading::Missing;
                 }
             }
             // The server does not remember so far back, and never will again.
@@ -63,8 +65,8 @@ impl Engine {
             FaultKind::Invalid | FaultKind::TooLarge | FaultKind::Forbidden | FaultKind::Bug => {
                 self.rest(now, id, &fault.text);
                 if let Some(state) = self.slots.get_mut(id) {
-                    state.rejected = true;
-                    state.rests = intent;
+                    state.passing.rejected = true;
+                    state.passing.rests = intent;
                 }
             }
             _ => self.rest(now, id, &fault.text),
@@ -75,16 +77,16 @@ impl Engine {
     pub(super) fn fought(&mut self, now: u64, id: SlotId, by: Option<&str>) {
         let Some(state) = self.slots.get_mut(id) else { return };
         let record = &mut state.record;
-        if now.saturating_sub(record.fought_at) > FIGHTS_FORGOTTEN_AFTER {
-            record.fights = 0;
+        if now.saturating_sub(record.odd.fought_at) > FIGHTS_FORGOTTEN_AFTER {
+            record.odd.fights = 0;
         }
-        record.fought_at = now;
-        record.fights = record.fights.saturating_add(1);
-        if record.fights >= self.options.fights {
-            let over = record.fights - self.options.fights;
+        record.odd.fought_at = now;
+        record.odd.fights = record.odd.fights.saturating_add(1);
+        if record.odd.fights >= self.options.fights {
+            let over = record.odd.fights - self.options.fights;
             let delay = (1_000_u64 << over.min(20)).min(self.options.back_off_most * 10);
             let hand = by.unwrap_or("another hand");
-            let why = format!("{hand} rewrote what we deliver {} times in a row", record.fights);
+            let why = format!("{hand} rewrote what we deliver {} times in a row", record.odd.fights);
             self.rest_for(now, id, delay, &why);
         }
     }
@@ -92,24 +94,24 @@ impl Engine {
     /// Puts a slot off, longer each time.
     pub(super) fn rest(&mut self, now: u64, id: SlotId, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        let delay = self.options.back_off(state.attempts);
-        state.attempts = state.attempts.saturating_add(1);
-        let delay = delay / 2 + jitter(&state.key, state.attempts, delay);
+        let delay = self.options.back_off(state.passing.attempts);
+        state.passing.attempts = state.passing.attempts.saturating_add(1);
+        let delay = delay / 2 + jitter(&state.key, state.passing.attempts, delay);
         self.rest_for(now, id, delay, why);
     }
 
     pub(super) fn rest_for(&mut self, now: u64, id: SlotId, delay: u64, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        state.rest_until = now + delay;
-        state.rests = None;
-        state.rejected = false;
-        state.fault = Some(why.into());
+        state.passing.rest_until = now + delay;
+        state.passing.rests = None;
+        state.passing.rejected = false;
+        state.passing.fault = Some(why.into());
     }
 
     /// Sees to it that a slot is looked at when its rest is over.
     pub(super) fn wake_after_rest(&mut self, now: u64, id: SlotId) {
         let Some(state) = self.slots.get(id) else { return };
-        let until = state.rest_until;
+        let until = state.passing.rest_until;
         if until > now {
             let fan = state.claims.first().map(|claim| claim.fan);
             let lane = fan.map_or(RouteIndex(u32::MAX), |fan| self.lane(fan));
@@ -121,21 +123,21 @@ impl Engine {
     fn lacks_namespace(&mut self, id: SlotId) -> bool {
         let Some(state) = self.slots.get_mut(id) else { return false };
         !state.key.namespace.is_empty()
-            && std::mem::replace(&mut state.namespace, Told::Missing) == Told::Nothing
+            && std::mem::replace(&mut state.passing.namespace, Told::Missing) == Told::Nothing
     }
 
     /// Notes that a slot's namespace is there after all; false if nothing else was noted.
     fn has_namespace(&mut self, id: SlotId) -> bool {
         let Some(state) = self.slots.get_mut(id) else { return false };
-        std::mem::take(&mut state.namespace) == Told::Missing
+        std::mem::take(&mut state.passing.namespace) == Told::Missing
     }
 
     fn first_attempt(&mut self, id: SlotId, why: &str) -> bool {
         let Some(state) = self.slots.get_mut(id) else { return false };
-        let first = state.attempts == 0;
+        let first = state.passing.attempts == 0;
         if first {
-            state.attempts = 1;
-            state.fault = Some(why.into());
+            state.passing.attempts = 1;
+            state.passing.fault = Some(why.into());
         }
         first
     }
@@ -143,7 +145,7 @@ impl Engine {
     /// The cluster cannot be reached: nothing is tried there for a while, and then this slot first.
     fn cluster_away(&mut self, now: u64, id: SlotId, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        state.fault = Some(why.into());
+        state.passing.fault = Some(why.into());
         let key = state.key.clone();
         if !self.clusters.contains_key(&key.cluster) {
             return;

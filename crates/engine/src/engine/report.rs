@@ -1,6 +1,7 @@
 //! Reports on their way to being shown: a report that was answered is done only when its source shows it. A link that is
 //! lost in between may lead to a server that was restored from before, and what nobody read nobody misses.
 
+use mailboat_object::digest::Digest;
 use mailboat_object::key::Key;
 use mailboat_object::object::Keep;
 use mailboat_store::seen::{Change, Seen};
@@ -42,7 +43,7 @@ impl Engine {
         for source in unshown {
             let Some((_, id)) = self.unshown.remove(&source) else { continue };
             if let Some(state) = self.slots.get_mut(id) {
-                state.record.reported = None;
+                state.record.reported = Digest::NONE;
                 state.settled = None;
                 self.plan_later(id, Urgency::Listed);
             }

@@ -111,7 +111,7 @@ impl Engine {
         if self.is_source(source) {
             match store.get(source) {
                 Seen::Absent(absence) => {
-                    let gone = match &state.gone {
+                    let gone = match &state.passing.gone {
                         Some(gone) => (**gone).clone(),
                         None => SourceGone::new(source.clone(), absence),
                     };
@@ -154,7 +154,7 @@ impl Engine {
 
 /// The source that an unclaimed slot had.
 fn source_of<'a>(state: &'a SlotState, mark: &'a Mark) -> &'a Key {
-    state.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source())
+    state.passing.gone.as_ref().map_or(&mark.origin.key, |gone| gone.source())
 }
 
 /// What the breaker counts a slot with: the scope that last claimed it, or its cluster.

@@ -105,7 +105,7 @@ impl Engine {
         };
         let undecided = |hold: Hold| (WantedHere::Undecided(hold), None);
         let Some(fan) = self.fans.get(claim.fan) else { return undecided(unknown_configuration()) };
-        if let Some(hold) = fan.hold.clone().or_else(|| fan.leg(claim.to)?.hold.as_deref().cloned()) {
+        if let Some(hold) = fan.hold.clone().or_else(|| fan.leg(claim.to)?.hold().cloned()) {
             return undecided(hold);
         }
         let route = self.routes.get(fan.route.0 as usize).and_then(|entry| entry.route.clone());
@@ -169,8 +169,9 @@ impl Engine {
             WantedHere::By(want) => Some(want.body.digest),
             WantedHere::No(_) | WantedHere::Undecided(_) => None,
         };
-        if state.rest_until > now && (state.rests.is_none() || state.rests == intent) {
-            return match (state.rejected, state.record.fights >= self.options.fights) {
+        if state.passing.rest_until > now && (state.passing.rests.is_none() || state.passing.rests == intent)
+        {
+            return match (state.passing.rejected, state.record.odd.fights >= self.options.fights) {
                 (true, _) => Ready::Rejected,
                 (false, true) => Ready::Contended,
                 (false, false) => Ready::Resting,
@@ -183,7 +184,9 @@ impl Engine {
             match store.get(&namespace_of(&state.key)) {
                 Seen::Absent(_) => return Ready::NamespaceMissing,
                 Seen::Present(namespace) if namespace.deleting => return Ready::NamespaceEnding,
-                Seen::Unknown(_) if state.namespace == Told::Missing => return Ready::NamespaceMissing,
+                Seen::Unknown(_) if state.passing.namespace == Told::Missing => {
+                    return Ready::NamespaceMissing;
+                }
                 Seen::Present(_) | Seen::Unknown(_) => {}
             }
         }
@@ -194,7 +197,7 @@ impl Engine {
 /// What stands in a slot; nothing while our own last write is not shown there yet.
 fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
     let seen = store.get(&state.key);
-    let stale = match (&state.written, &seen) {
+    let stale = match (&state.passing.written, &seen) {
         (Some(Written::At(version)), Seen::Present(target)) => target.version < *version,
         (Some(Written::At(version)), Seen::Absent(absence)) => absence.version() < *version,
         (Some(Written::Ended(uid)), Seen::Present(target)) => target.uid == *uid && !target.deleting,
@@ -204,12 +207,12 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
         return None;
     }
     Some(match seen {
-        Seen::Unknown(_) if state.reading == Reading::Found && state.fresh.is_some() => {
-            return state.fresh.clone().map(Seen::Present);
+        Seen::Unknown(_) if state.passing.reading == Reading::Found && state.passing.fresh.is_some() => {
+            return state.passing.fresh.clone().map(Seen::Present);
         }
         Seen::Unknown(doubt) => Seen::Unknown(doubt),
         Seen::Absent(absence) => Seen::Absent(absence),
-        Seen::Present(target) => match &state.fresh {
+        Seen::Present(target) => match &state.passing.fresh {
             Some(fresh) if fresh.uid == target.uid && fresh.version == target.version => {
                 Seen::Present(Arc::clone(fresh))
             }
@@ -226,12 +229,10 @@ fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> L
         Marked::Ours(mark) if intends(mark, want) && (mark.confirmed || made_by_our_write(target)) => {}
         _ => return Likeness::Outdated,
     }
-    if record.result == Some(target.content)
-        || (!target.hands.ours.is_none() && record.ours == Some(target.hands.ours))
-    {
+    if record.result == target.content || (!target.hands.ours.is_none() && record.ours == target.hands.ours) {
         return Likeness::Same;
     }
-    if record.differs_at == Some(target.version) {
+    if record.odd.differs_at == Some(target.version) {
         return Likeness::Rewritten;
     }
     if target.is_whole()

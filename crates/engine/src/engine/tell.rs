@@ -81,7 +81,8 @@ impl Engine {
         if state.verdict.as_ref() == Some(verdict) {
             return;
         }
-        let notice = Notice { slot: state.key.clone(), verdict: verdict.clone(), fault: state.fault.clone() };
+        let notice =
+            Notice { slot: state.key.clone(), verdict: verdict.clone(), fault: state.passing.fault.clone() };
         state.verdict = Some(verdict.clone());
         self.notices.push(notice);
         self.stand_anew(id);
@@ -136,7 +137,7 @@ impl Engine {
             generation: source.as_ref().and_then(|source| generation(store, source)),
             source,
             verdict: state.verdict.clone().unwrap_or(Verdict::Acting),
-            fault: state.fault.clone(),
+            fault: state.passing.fault.clone(),
         })
     }
 
@@ -147,7 +148,7 @@ impl Engine {
             slot: None,
             source: Some(fan.source.clone()),
             generation: generation(store, &fan.source),
-            verdict: Verdict::Waiting(Wait::Undecided(hold)),
+            verdict: Verdict::Waiting(Wait::Undecided(Box::new(hold))),
             fault: None,
         })
     }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::mark::Marks;
+use crate::record::Oddity;
 use crate::want::{Body, Origin, Policy, Withdrawal};
 use crate::warrant::{Confirmed, Look, SourceDeleting, SourceGone, WholeConfiguration};
 
@@ -203,7 +204,10 @@ fn every_slot(mut check: impl FnMut(&Slot<'_>, &Plan)) -> usize {
         Marked::Nobodys,
     ];
     let known = Record { uid: Some(live.uid.clone()), ..Record::default() };
-    let hidden = Record { hidden: Some(live.uid.clone()), ..Record::default() };
+    let hidden = Record {
+        odd: Oddity { hidden: Some(live.uid.clone()), ..Oddity::default() }.into(),
+        ..Record::default()
+    };
     let records = [Record::default(), known, hidden];
     let mut count = 0;
     for form in &forms {
@@ -304,7 +308,8 @@ fn the_laws_hold_in_every_combination() {
                     assert_eq!(slot.ready, Ready::Yes, "writes where it cannot: {}", seen());
                     match (expect, &slot.target) {
                         (Expect::New, Seen::Absent(_)) => {}
-                        (Expect::Uid(uid), Seen::Absent(_)) if slot.record.hidden.as_ref() == Some(uid) => {}
+                        (Expect::Uid(uid), Seen::Absent(_))
+                            if slot.record.odd.hidden.as_ref() == Some(uid) => {}
                         (Expect::Uid(uid), Seen::Present(target))
                             if *uid == target.uid && !target.deleting =>
                         {
@@ -535,7 +540,10 @@ fn a_mark_that_proves_nothing_is_looked_into_and_never_acted_on() {
     for form in [plain(Delivery::Apply), Form::No(deselected()), Form::No(gone(true))] {
         let plan = answer(&form, Seen::Present(&target), &mark("us", false), |slot| slot.proof = Proof::Open);
         assert_eq!(plan.actions.as_slice(), [Action::LookBefore { version: target.version }]);
-        let unclear = Record { unclear_at: Some(target.version), ..Record::default() };
+        let unclear = Record {
+            odd: Oddity { unclear_at: Some(target.version), ..Oddity::default() }.into(),
+            ..Record::default()
+        };
         let seen = Seen::Present(&target);
         let plan = answer_from(&target, &unclear, &form, seen, &mark("us", false), |slot| {
             slot.proof = Proof::Open;

@@ -7,10 +7,11 @@ use crate::digest::{self, Digest, MapDigest};
 use crate::json::{Limited, Member, Raw, Scanner, Span};
 use crate::key::{ClusterId, Key, Name, Version};
 use crate::malformed::{Flaw, Malformed, What};
+use crate::timestamp::unix_seconds;
 use crate::travel::{annotation_travels, label_travels, metadata_member_travels};
 
 /// The annotation in which kcp says which logical cluster an object is in.
-const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
+pub(super) const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
 
 pub(super) fn decode(json: &[u8], place: &Place<'_>) -> Result<Object, Malformed> {
     let mut body = Body::default();
@@ -52,6 +53,20 @@ pub(crate) fn content_of(json: &[u8]) -> Result<Digest, Malformed> {
     read.map_err(|flaw| flaw.within(json)).map(|()| Digest::of(body.content.finish()))
 }
 
+/// Whether a head has a field for a member of `metadata`, or nothing of it stays.
+pub(super) fn is_in_the_head_itself(member: &str) -> bool {
+    matches!(
+        member,
+        "name"
+            | "namespace"
+            | "uid"
+            | "resourceVersion"
+            | "generation"
+            | "creationTimestamp"
+            | "managedFields"
+    )
+}
+
 /// What one pass finds in a body, in the body's own text.
 #[derive(Default)]
 pub(super) struct Body<'a> {
@@ -76,8 +91,12 @@ pub(super) struct Head<'a> {
     pub(super) version: Version,
     pub(super) generation: u64,
     pub(super) deleting: bool,
+    /// When it was made, in Unix seconds; 0 if it does not say.
+    pub(super) created: u32,
     pub(super) labels: Option<Span>,
     pub(super) annotations: Option<Span>,
+    /// The members of which a head has no field, keys as they are written.
+    pub(super) rest: Vec<(Span, Span)>,
     pub(super) hands: Hands,
     /// `managedFields` with the comma that goes with it.
     pub(super) cut: Option<Span>,
@@ -170,7 +189,12 @@ impl<'a> Body<'a> {
                 head.cut = Some(Span::new(previous_end.unwrap_or(member.start()), scanner.at()));
                 cut_is_first = previous_end.is_none();
             } else {
+                scanner.peek();
+                let start = scanner.at();
                 head.read_member(scanner, member, &name)?;
+                if !is_in_the_head_itself(&name) && !matches!(&*name, "labels" | "annotations") {
+                    head.rest.push((member.key.inner, Span::new(start, scanner.at())));
+                }
             }
             previous_end = Some(scanner.at());
             Ok(())
@@ -217,6 +241,12 @@ impl<'a> Head<'a> {
                         None => self.note(Flaw::new(at, What::Expected("a whole number"))),
                     },
                 }
+            }
+            "creationTimestamp" => {
+                let value = scanner.skip()?;
+                let created =
+                    Raw::trusted(scanner.slice(value)).as_str().and_then(|text| unix_seconds(&text));
+                self.created = created.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or_default();
             }
             "deletionTimestamp" => {
                 self.deleting = scanner.peek() != Some(b'n');

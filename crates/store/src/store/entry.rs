@@ -78,7 +78,7 @@ impl Entry {
     /// The server shows it. `listed`: in a list, which tells what is; an event may be a late one.
     pub(super) fn show(&mut self, object: Arc<Object>, listed: bool) -> Outcome {
         match &mut self.state {
-            State::Present(known) if object.version == known.version && object.json() == known.json() => {
+            State::Present(known) if object.version == known.version && is_same_text(&object, known) => {
                 Outcome::Same
             }
             State::Present(known) if object.version >= known.version => {
@@ -219,6 +219,11 @@ impl Entry {
         let doubted = Doubted { doubt, known, shown, floor, confirmed: false };
         self.state = State::Doubted(Box::new(doubted));
     }
+}
+
+fn is_same_text(one: &Object, other: &Object) -> bool {
+    let head = |object: &Object| (object.content, object.status, object.is_whole());
+    head(one) == head(other) && one.uid == other.uid && one.json() == other.json()
 }
 
 /// Whether two bodies say the same of one object at one version. They need not: a changed schema shows other
