@@ -1,5 +1,6 @@
 //! Where each source goes: for every (route, source) its legs, one per destination, and the slots of each.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_object::digest::Digest;
@@ -12,6 +13,7 @@ use smallvec::SmallVec;
 use crate::route::{DestinationId, Read};
 use crate::slots::SlotId;
 use crate::want::Hold;
+use crate::whereabouts::Whereabouts;
 
 /// A route, by its place in the engine's table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,6 +81,10 @@ pub struct Fans {
     ids: BTreeMap<(Key, RouteIndex), FanId>,
     by_route: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     readers: BTreeMap<Read, SmallVec<[Reader; 2]>>,
+    /// Where there are sources.
+    sources_at: Whereabouts,
+    /// Where something was read.
+    reads_at: Whereabouts,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
 }
@@ -101,6 +107,7 @@ impl Fans {
             bare: 0,
         })));
         self.ids.insert((source.clone(), route), id);
+        self.sources_at.add(&source.cluster, &source.kind);
         self.by_route.entry(route).or_default().insert(id);
         id
     }
@@ -123,6 +130,7 @@ impl Fans {
     /// Forgets a fan that has no legs any more.
     pub fn remove(&mut self, id: FanId) {
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
+            self.sources_at.remove(&fan.source.cluster, &fan.source.kind);
             self.ids.remove(&(fan.source, fan.route));
             if let Some(fans) = self.by_route.get_mut(&fan.route) {
                 fans.remove(&id);
@@ -168,30 +176,30 @@ impl Fans {
 
     /// All fans whose source is of a kind, in one cluster or in any, with the route and the source of each.
     pub fn concerning(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<(RouteIndex, Key)> {
-        let concerns = |(source, route): &(Key, RouteIndex)| (*route, source.clone());
-        match cluster {
-            Some(cluster) => {
-                let first = Key {
-                    cluster: cluster.clone(),
-                    kind: kind.clone(),
-                    namespace: Name::EMPTY,
-                    name: Name::EMPTY,
-                };
-                let from = self.ids.range((first, RouteIndex(0))..).map(|(at, _)| at);
-                from.take_while(|(source, _)| source.cluster == *cluster && source.kind == *kind)
-                    .map(concerns)
-                    .collect()
-            }
-            None => self.ids.keys().filter(|(source, _)| source.kind == *kind).map(concerns).collect(),
+        let mut found = Vec::new();
+        for at in self.sources_at.of(kind, cluster) {
+            let (namespace, name) = (Name::EMPTY, Name::EMPTY);
+            let first = Key { cluster: at.clone(), kind: kind.clone(), namespace, name };
+            let from = self.ids.range((first, RouteIndex(0))..).map(|(of, _)| of);
+            let here = from.take_while(|(source, _)| source.cluster == at && source.kind == *kind);
+            found.extend(here.map(|(source, route)| (*route, source.clone())));
         }
+        found
     }
 
     /// Notes what was read, so that a change of it wakes the reader.
     pub fn note(&mut self, reads: Vec<Read>, reader: Reader) {
         for read in reads {
-            let readers = self.readers.entry(read).or_default();
-            if !readers.contains(&reader) {
-                readers.push(reader);
+            match self.readers.entry(read) {
+                Entry::Vacant(place) => {
+                    let (cluster, kind) = place.key().scope();
+                    self.reads_at.add(cluster, kind);
+                    place.insert(SmallVec::from_slice(&[reader]));
+                }
+                Entry::Occupied(mut readers) if !readers.get().contains(&reader) => {
+                    readers.get_mut().push(reader);
+                }
+                Entry::Occupied(_) => {}
             }
         }
     }
@@ -201,9 +209,7 @@ impl Fans {
     pub fn woken_by(&mut self, key: &Key) -> SmallVec<[Reader; 2]> {
         let mut woken = SmallVec::new();
         for read in Read::touched_by(key) {
-            if let Some(readers) = self.readers.remove(&read) {
-                woken.extend(readers);
-            }
+            woken.extend(self.forget(&read));
         }
         woken.sort_unstable();
         woken.dedup();
@@ -213,24 +219,26 @@ impl Fans {
     /// Those who read something of a kind, in one cluster or in all: it became known or doubtful as a whole. What was
     /// not known and turns out not to be there has no event of its own.
     pub fn woken_by_scope(&mut self, kind: &KindId, cluster: Option<&ClusterId>) -> Vec<Reader> {
-        let concerned = |read: &&Read| {
-            let (at, of) = read.scope();
-            of == kind && cluster.is_none_or(|cluster| at == cluster)
-        };
-        let reads: Vec<Read> = match cluster {
-            Some(cluster) => {
-                let [object, range] = Read::first_of(cluster, kind);
-                let objects = self.readers.range(object..).map(|(read, _)| read).take_while(concerned);
-                let ranges = self.readers.range(range..).map(|(read, _)| read).take_while(concerned);
-                objects.chain(ranges).cloned().collect()
-            }
-            None => self.readers.keys().filter(concerned).cloned().collect(),
-        };
-        let mut woken: Vec<Reader> =
-            reads.iter().filter_map(|read| self.readers.remove(read)).flatten().collect();
+        let mut reads = Vec::new();
+        for at in self.reads_at.of(kind, cluster) {
+            let [object, range] = Read::first_of(&at, kind);
+            let concerned = |read: &&Read| read.scope() == (&at, kind);
+            let objects = self.readers.range(object..).map(|(read, _)| read).take_while(concerned);
+            let ranges = self.readers.range(range..).map(|(read, _)| read).take_while(concerned);
+            reads.extend(objects.chain(ranges).cloned());
+        }
+        let mut woken: Vec<Reader> = reads.iter().flat_map(|read| self.forget(read)).collect();
         woken.sort_unstable();
         woken.dedup();
         woken
+    }
+
+    /// Forgets who read something, and gives them.
+    fn forget(&mut self, read: &Read) -> SmallVec<[Reader; 2]> {
+        let Some(readers) = self.readers.remove(read) else { return SmallVec::new() };
+        let (cluster, kind) = read.scope();
+        self.reads_at.remove(cluster, kind);
+        readers
     }
 }
 

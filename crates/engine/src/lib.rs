@@ -37,3 +37,4 @@ pub mod slots;
 pub mod standing;
 pub mod want;
 pub mod warrant;
+mod whereabouts;

@@ -18,6 +18,7 @@ use crate::route::{DestinationId, Rank};
 use crate::standing::Stance;
 use crate::want::{Policy, Want};
 use crate::warrant::SourceGone;
+use crate::whereabouts::Whereabouts;
 
 /// A slot, by its place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -193,6 +194,8 @@ pub struct Slots {
     all: Slab<SlotState>,
     /// By cluster and kind, because whole kinds become known and doubtful.
     ids: HashMap<(ClusterId, KindId), Addresses, foldhash::fast::FixedState>,
+    /// Where there are slots.
+    at: Whereabouts,
 }
 
 /// The slots of one kind in one cluster, by namespace and name.
@@ -210,7 +213,11 @@ impl Slots {
         }
         let id = SlotId(u32::try_from(self.all.insert(SlotState::new(key.clone()))).unwrap_or(u32::MAX));
         let (of, at) = address(key);
-        self.ids.entry(of).or_default().insert(at, id);
+        let addresses = self.ids.entry(of).or_default();
+        if addresses.is_empty() {
+            self.at.add(&key.cluster, &key.kind);
+        }
+        addresses.insert(at, id);
         id
     }
 
@@ -238,6 +245,7 @@ impl Slots {
                 slots.remove(&at);
                 if slots.is_empty() {
                     self.ids.remove(&of);
+                    self.at.remove(&slot.key.cluster, &slot.key.kind);
                 }
             }
         }
@@ -245,13 +253,9 @@ impl Slots {
 
     /// The slots of a kind, in one cluster or in any, in the order of their keys.
     pub fn of_kind(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<SlotId> {
-        match cluster {
-            Some(cluster) => {
-                let slots = self.ids.get(&(cluster.clone(), kind.clone()));
-                slots.into_iter().flat_map(BTreeMap::values).copied().collect()
-            }
-            None => self.matching(|slot| slot.key.kind == *kind),
-        }
+        let places = self.at.of(kind, cluster).into_iter();
+        let found = places.filter_map(|cluster| self.ids.get(&(cluster, kind.clone())));
+        found.flat_map(BTreeMap::values).copied().collect()
     }
 
     /// How many there are.
