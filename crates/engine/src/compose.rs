@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name, Version};
-use mailboat_object::merge::diff;
+use mailboat_object::merge::{diff, three_way};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Part, Propagation, Verb};
 use serde_json::{Value, json};
@@ -72,6 +73,7 @@ pub fn compose(parts: &Parts<'_>) -> Composed {
         Action::Release { uid, version } => match parts.marks {
             Some(marks) => {
                 let mut patch = marks.remove();
+                marks.last_state().remove(&mut patch);
                 patch["metadata"]["uid"] = Value::from(uid.to_string());
                 patch["metadata"]["resourceVersion"] = Value::from(version.to_string());
                 merge(parts.key, parts.manager, Part::Whole, &patch)
@@ -145,16 +147,48 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
         (How::Apply, Expect::Uid(_)) => {
             Verb::Apply { body, manager, force: want.policy.delivery != Delivery::Overlay }
         }
-        (How::Patch, Expect::New) => Verb::Create { body, manager },
-        (How::Patch, Expect::Uid(_)) => Verb::Merge { body, manager },
+        (How::Patch, Expect::New) => match remembering(want, marks, &body) {
+            Ok(body) => Verb::Create { body: bytes(&body), manager },
+            Err(sentence) => return Composed::Refused(sentence),
+        },
+        (How::Patch, Expect::Uid(_)) => match patch(want, marks, &body, parts.target) {
+            Ok(patch) => Verb::Merge { body: bytes(&patch), manager },
+            Err(sentence) => return Composed::Refused(sentence),
+        },
     };
     Composed::Call(Call { key: parts.key.clone(), verb, part: Part::Whole, dry_run })
+}
+
+/// A marked body that remembers what it delivers.
+fn remembering(want: &Want, marks: &Arc<dyn Marks>, body: &[u8]) -> Result<Value, String> {
+    let mut body = Raw::parse(body).map_err(|malformed| malformed.to_string())?.to_value();
+    let state = std::str::from_utf8(&want.body.json).map_err(|malformed| malformed.to_string())?;
+    marks.last_state().write(&mut body, state);
+    Ok(body)
+}
+
+/// The patch that brings a copy from what was last delivered to what is wanted, at the version that was seen. Of what
+/// stands there unseen nothing is known, and nothing is taken out of it.
+fn patch(want: &Want, marks: &Arc<dyn Marks>, body: &[u8], target: Option<&Object>) -> Result<Value, String> {
+    let wanted = remembering(want, marks, body)?;
+    let Some(target) = target else { return Ok(wanted) };
+    let last = marks.last_state().read(target).unwrap_or(Value::Null);
+    let live = target.root().to_value();
+    let mut patch = three_way(&last, &wanted, &live).unwrap_or_else(|| json!({}));
+    // What the object is called does not change with what is in it; its version may be another than ours.
+    if let Some(members) = patch.as_object_mut() {
+        members.remove("apiVersion");
+        members.remove("kind");
+    }
+    patch["metadata"]["uid"] = Value::from(target.uid.to_string());
+    patch["metadata"]["resourceVersion"] = Value::from(target.version.to_string());
+    Ok(patch)
 }
 
 fn report(parts: &Parts<'_>, how: StatusReturn) -> Composed {
     let (Some(source), Some(report)) = (parts.source, parts.report) else { return Composed::Nothing };
     let Ok(new) = serde_json::from_slice::<Value>(&report.json) else { return Composed::Nothing };
-    let old = source.get(&["status"]).map_or(Value::Null, mailboat_object::json::Raw::to_value);
+    let old = source.get(&["status"]).map_or(Value::Null, Raw::to_value);
     if old == new {
         return Composed::Nothing;
     }

@@ -1,5 +1,6 @@
 //! What stands on a copy, so that it is known again after any restart.
 
+mod last;
 mod standard;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::want::{Origin, Want};
 
+pub use last::{LAST_ANNOTATION, LastState, OnTheCopy};
 pub use standard::{MARK_ANNOTATION, OWNER_LABEL, StandardMarks};
 
 /// Whose an object is: role, installation, and SyncTarget or agent. Never the route, so that renamed
@@ -61,4 +63,8 @@ pub trait Marks: Send + Sync {
     fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String>;
     /// The merge patch that takes our mark off.
     fn remove(&self) -> Value;
+    /// Where copies that are patched remember what was last delivered.
+    fn last_state(&self) -> &dyn LastState {
+        &OnTheCopy
+    }
 }

@@ -261,6 +261,13 @@ pub enum How {
     Patch,
 }
 
+impl How {
+    /// How a want is written in a place that can apply or cannot.
+    pub fn of(delivery: Delivery, apply: bool) -> Self {
+        if apply && delivery != Delivery::ThreeWay { Self::Apply } else { Self::Patch }
+    }
+}
+
 /// Decides about one slot.
 pub fn plan(slot: &Slot<'_>) -> Plan {
     match (&slot.target, slot.proof) {
@@ -283,7 +290,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
         Ready::NamespaceEnding => return waiting(Wait::NamespaceEnding),
         Ready::Yes | Ready::NamespaceMissing | Ready::Resting | Ready::Rejected | Ready::Contended => {}
     }
-    let how = if slot.apply && want.policy.delivery != Delivery::ThreeWay { How::Apply } else { How::Patch };
+    let how = How::of(want.policy.delivery, slot.apply);
     let absent_finalizer = missing_finalizer(slot, want);
     let overlays = want.policy.delivery == Delivery::Overlay;
     match &slot.target {
@@ -321,7 +328,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
                 }
                 match not_now(slot) {
                     Some(verdict) => Plan { verdict, actions: smallvec![] },
-                    None => acting([Action::Deliver { expect: Expect::Uid(target.uid.clone()), how }]),
+                    None => acting([write(target, how)]),
                 }
             }
             Marked::Nobodys if slot.record.uid.as_ref() == Some(&target.uid) => refused(Refusal::MarkRemoved),
@@ -411,7 +418,7 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
             (Likeness::Outdated | Likeness::Rewritten, _) => {
                 let stopped = not_now(slot);
                 if stopped.is_none() {
-                    actions.push(Action::Deliver { expect: Expect::Uid(target.uid.clone()), how });
+                    actions.push(write(target, how));
                 }
                 stopped
             }
@@ -423,6 +430,14 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
         None => Verdict::Acting,
     };
     Plan { verdict, actions }
+}
+
+/// Writes what stands there. A patch is made from all of it.
+fn write(target: &Object, how: How) -> Action {
+    match how {
+        How::Patch if !target.is_whole() => Action::Read,
+        How::Apply | How::Patch => Action::Deliver { expect: Expect::Uid(target.uid.clone()), how },
+    }
 }
 
 fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {

@@ -96,7 +96,8 @@ pub enum Delivery {
     Apply,
     /// Created when missing, then left to its place: neither overwritten nor deleted.
     CreateOnly,
-    /// A merge patch from the last state that was delivered to the present one.
+    /// A merge patch from the last state that was delivered to the present one: others may write the same object, and
+    /// keep what they make of it until its source changes.
     ThreeWay,
     /// Some fields on an object that is not ours; the object is neither created nor deleted.
     Overlay,

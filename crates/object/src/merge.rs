@@ -58,6 +58,63 @@ pub fn diff(from: &Value, to: &Value) -> Option<Value> {
     if patch.is_empty() { None } else { Some(Value::Object(patch)) }
 }
 
+/// The merge patch that brings what was last delivered up to what is wanted, in an object that others write as well;
+/// none if there is nothing to do.
+///
+/// Only what differs between `last` and `wanted` is ours to change: what others put into `live` stays, and so does what
+/// they made of a value that we have not changed since. What we delivered and no longer want goes; a map goes with its
+/// last member, and stays while others have members in it. Without a last state (`null`) everything wanted is ours to
+/// set, and nothing is known to remove. Arrays are values.
+pub fn three_way(last: &Value, wanted: &Value, live: &Value) -> Option<Value> {
+    let none = Map::new();
+    let Some(new) = wanted.as_object() else {
+        return if wanted == last || wanted == live { None } else { Some(wanted.clone()) };
+    };
+    let old = last.as_object().unwrap_or(&none);
+    let Some(shown) = live.as_object() else { return Some(without_nulls(wanted)) };
+    let mut patch = Map::new();
+    for (key, delivered) in old.iter().filter(|(key, _)| new.get(*key).is_none_or(Value::is_null)) {
+        if let Some(removal) = shown.get(key).and_then(|found| removal(delivered, found)) {
+            patch.insert(key.clone(), removal);
+        }
+    }
+    for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
+        let before = old.get(key).unwrap_or(&Value::Null);
+        let change = match shown.get(key).filter(|found| !found.is_null()) {
+            _ if before == value => None,
+            Some(found) => three_way(before, value, found),
+            None => Some(without_nulls(value)),
+        };
+        if let Some(change) = change {
+            patch.insert(key.clone(), change);
+        }
+    }
+    if patch.is_empty() { None } else { Some(Value::Object(patch)) }
+}
+
+/// The patch that takes what was delivered out of what is found: all of it, unless others have something in there.
+fn removal(delivered: &Value, found: &Value) -> Option<Value> {
+    let (Value::Object(ours), Value::Object(all)) = (delivered, found) else {
+        return (!found.is_null()).then_some(Value::Null);
+    };
+    let mut patch = Map::new();
+    let mut others = false;
+    for (key, member) in all {
+        match ours.get(key).map(|delivered| removal(delivered, member)) {
+            Some(Some(part)) => {
+                others |= !part.is_null();
+                patch.insert(key.clone(), part);
+            }
+            Some(None) | None => others = true,
+        }
+    }
+    match (others, patch.is_empty()) {
+        (false, _) => Some(Value::Null),
+        (true, true) => None,
+        (true, false) => Some(Value::Object(patch)),
+    }
+}
+
 /// Maps without members that are `null`; arrays are left alone, as a patch leaves them.
 fn without_nulls(value: &Value) -> Value {
     let Value::Object(members) = value else { return value.clone() };

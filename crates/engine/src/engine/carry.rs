@@ -462,8 +462,12 @@ impl Engine {
                 }
             }
             Action::Read => {
-                state.passing.fresh =
-                    Some(Arc::new(decode(&state.key, &self.manager, &reply.body, Keep::Whole)?));
+                let found = decode(&state.key, &self.manager, &reply.body, Keep::Whole)?;
+                // What was read may be newer than what is shown: it is looked at together with that.
+                if store.get(&state.key).present().is_some_and(|shown| shown.version < found.version) {
+                    state.passing.written = Some(Written::At(found.version));
+                }
+                state.passing.fresh = Some(Arc::new(found));
                 state.passing.reading = Reading::Found;
             }
             Action::LetGo { .. } | Action::Release { .. } => {

@@ -12,7 +12,7 @@ use super::settle::went_back;
 use super::{Engine, made_by_our_write};
 use crate::likeness::covers;
 use crate::mark::{Mark, Marked};
-use crate::plan::{Likeness, Proof, Ready};
+use crate::plan::{How, Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
 use crate::shared::in_cluster;
@@ -68,7 +68,10 @@ impl Engine {
             _ => Marked::Nobodys,
         };
         let likeness = match (&target, &wanted) {
-            (Seen::Present(target), WantedHere::By(want)) => likeness(&state.record, want, target, &marked),
+            (Seen::Present(target), WantedHere::By(want)) => {
+                let apply = self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply);
+                likeness(&state.record, want, target, &marked, How::of(want.policy.delivery, apply))
+            }
             _ => Likeness::Same,
         };
         let proof = match (&target, &marked) {
@@ -222,12 +225,16 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
 }
 
 /// Whether what stands there is what is wanted, as far as can be said without asking its server.
-fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked) -> Likeness {
+fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked, how: How) -> Likeness {
     match marked {
         // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
         // reads it next would have to find out again whose it is.
         Marked::Ours(mark) if intends(mark, want) && (mark.confirmed || made_by_our_write(target)) => {}
         _ => return Likeness::Outdated,
+    }
+    // What others make of a value that we have not changed since is theirs to decide.
+    if how == How::Patch {
+        return Likeness::Same;
     }
     if record.result == target.content || (!target.hands.ours.is_none() && record.ours == target.hands.ours) {
         return Likeness::Same;

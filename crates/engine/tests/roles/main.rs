@@ -7,6 +7,7 @@ mod faults;
 mod hazards;
 mod overlay;
 mod ownership;
+mod patches;
 mod prelude;
 mod roles;
 mod scale;
