@@ -9,6 +9,7 @@ mod overlay;
 mod ownership;
 mod patches;
 mod prelude;
+mod properties;
 mod roles;
 mod scale;
 mod server;
