@@ -74,6 +74,13 @@ pub trait Route: Send + Sync {
     fn source(&self) -> Option<&Key> {
         None
     }
+    /// Whether its configuration may ask for anything of this kind, whatever is served and known of it. What it does not
+    /// ask for is let go even if nothing is known of the source any more, because its kind is no longer followed. True
+    /// where a route cannot tell, as one whose kinds come from discovery.
+    fn asks_for(&self, kind: &KindId) -> bool {
+        let _ = kind;
+        true
+    }
     /// To which destinations a source goes, and by which entry.
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
     /// What a source is at one destination: usually one want, more with related objects.

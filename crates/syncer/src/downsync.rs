@@ -292,6 +292,11 @@ impl Route for Downsync {
         &self.sources
     }
 
+    fn asks_for(&self, kind: &KindId) -> bool {
+        // They are what entries name, served or not.
+        self.sources.iter().any(|sources| sources.kind == *kind)
+    }
+
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         match self.choose(source)? {
             Some(choice) if !self.stands_back(source, view)? => {

@@ -98,6 +98,11 @@ impl Route for Upsync {
         &self.sources
     }
 
+    fn asks_for(&self, kind: &KindId) -> bool {
+        // They are what entries name, served or not.
+        self.sources.iter().any(|sources| sources.kind == *kind)
+    }
+
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {
         Ok(match self.choose(source)? {
             Some((by, _)) => Selected { to: Arc::clone(&self.to), by },

@@ -84,6 +84,11 @@ impl Engine {
             return;
         };
         match store.get(&source_key) {
+            Seen::Unknown(_) if !route.asks_for(&source_key.kind) => {
+                // What it is does not matter: nothing of its kind is asked for any more.
+                self.keep_legs(id, &[], None);
+                self.fans.remove(id);
+            }
             Seen::Unknown(doubt) => {
                 let reason = format!("what is known of its source: {doubt}");
                 self.hold_fan(id, Hold { reason, on: Some(source_key) });

@@ -8,7 +8,7 @@ use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::digest::{Digest, digest_of, digest_of_value};
-use mailboat_object::key::{Key, Name};
+use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::Seen;
@@ -47,6 +47,8 @@ pub(crate) struct Skeleton {
     pub(crate) policy: Arc<Policy>,
     /// Whether what a source is depends on where it goes.
     pub(crate) varies: bool,
+    /// Whether it asks for nothing but its sources, whatever is served.
+    pub(crate) asks_for_sources_alone: bool,
     /// How often something was projected.
     pub(crate) projections: Arc<AtomicUsize>,
 }
@@ -76,6 +78,7 @@ impl Skeleton {
             project,
             policy: Arc::new(policy),
             varies: true,
+            asks_for_sources_alone: false,
             projections: Arc::default(),
         }
     }
@@ -99,6 +102,9 @@ impl Route for Skeleton {
     }
     fn source(&self) -> Option<&Key> {
         self.alone.as_ref()
+    }
+    fn asks_for(&self, kind: &KindId) -> bool {
+        !self.asks_for_sources_alone || self.sources.iter().any(|sources| sources.kind == *kind)
     }
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();

@@ -106,6 +106,44 @@ fn a_small_withdrawal_goes_unasked() {
 }
 
 #[test]
+fn a_kind_that_is_asked_for_no_more_goes_though_nothing_is_known_of_its_sources() {
+    for (asks_for_sources_alone, goes) in [(true, true), (false, false)] {
+        let mut world = world();
+        world.put(&source(), config_map("1"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        // Nobody reads the kind any more when the routes are made anew, as it is with a changed configuration.
+        world.unserve("workload", "configmaps");
+        let mut other = translator("p1", &[FLORIN]);
+        other.version = 2;
+        other.sources[0].kind = key("workload", "secrets", "", "").kind;
+        other.asks_for_sources_alone = asks_for_sources_alone;
+        configure(&mut world, other);
+        world.run();
+        assert_eq!(world.object(&copy()).is_none(), goes, "{:?}", world.engine.verdict(&copy()));
+    }
+}
+
+#[test]
+fn what_is_still_asked_for_stays_when_its_kind_is_no_longer_served() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    let route = |version| {
+        let mut route = translator("p1", &[FLORIN]);
+        (route.version, route.asks_for_sources_alone) = (version, true);
+        route
+    };
+    configure(&mut world, route(1));
+    known(&mut world);
+    world.run();
+    world.unserve("workload", "configmaps");
+    configure(&mut world, route(2));
+    world.run_for(300_000);
+    assert!(world.object(&copy()).is_some());
+}
+
+#[test]
 fn every_delete_carries_uid_and_version() {
     let mut world = world();
     let source = key("workload", "configmaps", "till", "pos");
