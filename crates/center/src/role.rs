@@ -4,8 +4,13 @@ mod belief;
 mod guard;
 mod mailboxes;
 mod statuses;
+mod summing;
 mod views;
 mod workspaces;
+
+pub(crate) use mailboxes::may_be_carried;
+pub(crate) use summing::reason_of;
+pub(crate) use workspaces::decides;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +20,7 @@ use mailboat_api::names::{export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, NotCurrent, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
-use mailboat_engine::plan::{Refusal, Verdict, Wait};
+use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
 use mailboat_engine::route::{Destination, DestinationId, RouteId, Sources};
 use mailboat_engine::standing::Part;
@@ -34,6 +39,7 @@ use self::belief::Belief;
 use self::guard::Guard;
 use self::mailboxes::{HERE, Mailboxes};
 use self::statuses::{Sight, Statuses};
+use self::summing::{Scene, Summing};
 use self::views::Views;
 use self::workspaces::Workspaces;
 use crate::mailbox;
@@ -76,6 +82,7 @@ pub struct CenterRole {
     mailboxes: Mailboxes,
     guard: Guard,
     statuses: Statuses,
+    summing: Summing,
     /// Slots of mailboxes that stand otherwise than before.
     noticed: BTreeSet<Key>,
     /// What was learned and asks for orders that are given later.
@@ -114,6 +121,7 @@ impl CenterRole {
                 Arc::clone(&marks),
             ),
             statuses: Statuses::new(identity.manager.clone(), identity.silence),
+            summing: Summing::new(identity.manager.clone()),
             identity,
             marks,
             introduced: false,
@@ -189,15 +197,21 @@ impl CenterRole {
                 self.schedule.target(key, Some(TargetFacts::of(object)));
                 self.touch_locations(key);
                 self.statuses.sees_target(object);
+                self.summing.target(object);
             }
             Some(Kind::Location) => {
+                self.touch_edges(key);
                 self.schedule.location(key, Some(LocationFacts::of(object)));
+                self.touch_edges(key);
                 self.statuses.touch(key);
             }
             Some(Kind::Placement) => {
                 self.statuses.touch(key);
+                self.summing.placement(object);
                 self.sees_placement(object);
             }
+            Some(Kind::Summarizer) => self.summing.summarizer(object),
+            Some(Kind::Summary) => self.summing.summary(key),
             Some(Kind::Slice) if !self.started => self.remember(object),
             Some(Kind::Slice) => {}
             None if key.kind == mailbox::workspaces() && key.cluster == self.identity.provider => {
@@ -206,8 +220,10 @@ impl CenterRole {
             None => {
                 if let Some(uid) = self.mailboxes.of(&key.cluster) {
                     if is_the_one(key) {
-                        self.statuses.hears(&uid.clone(), object, now);
+                        self.statuses.hears(uid, object, now);
+                        self.summing.reported(uid, object, self.statuses.heard(uid));
                     }
+                    self.summing.touch(key);
                     self.guard.observe(object, &self.identity.provider, &*self.marks);
                 }
             }
@@ -262,15 +278,21 @@ impl CenterRole {
             Some(Kind::Target) => {
                 self.touch_locations(key);
                 self.schedule.target(key, None);
+                self.summing.target_gone(key);
             }
-            Some(Kind::Location) => self.schedule.location(key, None),
+            Some(Kind::Location) => {
+                self.touch_edges(key);
+                self.schedule.location(key, None);
+            }
             Some(Kind::Placement) => {
                 self.schedule.placement(key, None);
                 self.workspaces.placement(&key.cluster, &key.name, None, &mut self.waiting);
                 self.stale.insert(key.clone());
                 self.touch_workspace(&key.cluster.clone());
+                self.summing.gone(key);
             }
-            Some(Kind::Slice) | None => {}
+            Some(Kind::Summarizer) => self.summing.gone(key),
+            Some(Kind::Slice | Kind::Summary) | None => {}
         }
     }
 
@@ -278,6 +300,13 @@ impl CenterRole {
     fn touch_locations(&mut self, target: &Key) {
         for location in self.schedule.locations_of(target) {
             self.statuses.touch(location);
+        }
+    }
+
+    /// Summaries show the edges that a Location leads to by its name and labels.
+    fn touch_edges(&mut self, location: &Key) {
+        for target in self.schedule.targets_of(location) {
+            self.summing.touch_edge(target);
         }
     }
 
@@ -375,6 +404,9 @@ impl CenterRole {
         }
         for cluster in workspaces {
             self.count_singletons(&cluster, orders);
+        }
+        if self.views.offers_summaries() {
+            self.summing.configure(&self.marks, orders);
         }
     }
 
@@ -510,6 +542,25 @@ impl CenterRole {
         wake
     }
 
+    fn sum_up(
+        &mut self,
+        now: Now,
+        store: &Store,
+        engine: &Engine,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        if !self.views.offers_summaries() {
+            return None;
+        }
+        let calls = &mut self.calls;
+        let id = || {
+            *calls += 1;
+            CallId(*calls)
+        };
+        let scene = Scene { store, engine, schedule: &self.schedule, mailboxes: &self.mailboxes };
+        self.summing.next(now, &scene, self.known.is_some(), id, orders)
+    }
+
     fn say(&mut self) {
         let waits = self.waits_for();
         if waits != self.said {
@@ -549,10 +600,13 @@ impl Role for CenterRole {
             tracing::debug!(slot = %notice.slot, verdict = ?notice.verdict, "stands otherwise");
             self.noticed.insert(notice.slot.clone());
         }
+        self.summing.touch(&notice.slot);
     }
 
     fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>) {
-        self.statuses.answered(now.mono, id, &reply);
+        if !self.statuses.answered(now.mono, id, &reply) {
+            self.summing.answered(now.mono, id, &reply);
+        }
     }
 
     fn looked(&mut self, now: Now, id: CallId, found: Result<Ground, Fault>) {
@@ -589,12 +643,13 @@ impl Role for CenterRole {
         );
         self.calls = calls;
         let status_at = self.write_statuses(now, store, engine, &mut orders);
+        let summary_at = self.sum_up(now, store, engine, &mut orders);
         self.say();
         let eviction = self.schedule.next_eviction().map(|at| {
             let seconds = at.saturating_sub(now.wall_seconds).max(1);
             Moment(now.mono.0 + seconds.saturating_mul(1_000))
         });
-        Turn { orders, wake: [look_at, status_at, eviction].into_iter().flatten().min() }
+        Turn { orders, wake: [look_at, status_at, summary_at, eviction].into_iter().flatten().min() }
     }
 }
 
@@ -609,12 +664,7 @@ fn held(copy: &NotCurrent) -> Option<HeldCopy> {
     let (reason, message) = match &copy.verdict {
         Verdict::Waiting(Wait::Undecided(hold)) => ("Undecided", hold.reason.clone()),
         Verdict::Refused(refusal) => (
-            match refusal {
-                Refusal::Foreign | Refusal::OthersOwn(_) => "Conflict",
-                Refusal::MarkRemoved => "MarkRemoved",
-                Refusal::Unclear => "Unclear",
-                Refusal::Rejected => "Rejected",
-            },
+            summing::reason_of(refusal),
             copy.fault.as_deref().unwrap_or("an object that is not ours stands there").to_owned(),
         ),
         _ => return None,
@@ -636,6 +686,8 @@ enum Kind {
     Location,
     Placement,
     Slice,
+    Summarizer,
+    Summary,
 }
 
 impl Kind {
@@ -645,6 +697,8 @@ impl Kind {
             (group::EDGE | group::SCHEDULING, "locations") => Some(Self::Location),
             (group::EDGE, "edgeplacements") => Some(Self::Placement),
             (group::EDGE, "singleplacementslices") => Some(Self::Slice),
+            (group::EDGE, "summarizers") => Some(Self::Summarizer),
+            (group::EDGE, "statussummaries") => Some(Self::Summary),
             _ => None,
         }
     }

@@ -346,6 +346,11 @@ impl Schedule {
         self.placements.get(placement).into_iter().flat_map(|placement| &placement.destinations)
     }
 
+    /// By which Location a placement goes to a SyncTarget, if it does.
+    pub fn leads(&self, placement: &Key, to: &Uid) -> Option<&Leads> {
+        self.placements.get(placement)?.destinations.get(to)
+    }
+
     /// Where a placement went until the SyncTarget was deleted. Nothing is withdrawn there: the mailbox goes as a
     /// whole.
     pub fn departed(&self, placement: &Key) -> impl Iterator<Item = (&Uid, &Leads)> {
@@ -375,6 +380,11 @@ impl Schedule {
     /// The Locations that lead to a SyncTarget.
     pub fn locations_of(&self, target: &Key) -> impl Iterator<Item = &Key> {
         self.targets.get(target).into_iter().flat_map(|target| &target.locations)
+    }
+
+    /// The SyncTargets that a Location leads to.
+    pub fn targets_of(&self, location: &Key) -> impl Iterator<Item = &Key> {
+        self.locations.get(location).into_iter().flat_map(|location| &location.targets)
     }
 
     /// How much was done so far.

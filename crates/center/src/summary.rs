@@ -19,6 +19,7 @@ mod edge;
 pub mod expression;
 pub mod health;
 mod object;
+mod route;
 mod rules;
 mod show;
 mod summarizer;
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mailboat_api::edge::{ObjectReference, StatusSummaryStatus};
+use mailboat_api::edge::{ObjectReference, StatusSummaryStatus, SummarizerStatus};
 use mailboat_api::names::group;
 use mailboat_engine::want::Body;
 use mailboat_object::json::Raw;
@@ -45,9 +46,11 @@ use object::{
 use rules::Rules;
 use summarizer::Summarizer;
 
+pub use copy::Told;
 pub use delivery::{Delivery, Report};
 pub use edge::EdgeFacts;
 pub use object::StatusWrite;
+pub use route::Summarized;
 pub use show::LIMIT_BYTES;
 
 /// An edge: its SyncTarget's uid.
@@ -108,6 +111,8 @@ pub struct Summaries {
     silences: BTreeSet<(u64, EdgeId)>,
     /// Summaries that may say something else now: placement and Summarizer.
     changed: BTreeSet<(Key, Name)>,
+    /// Placements whose summaries were chosen anew.
+    chosen: BTreeSet<Key>,
     now: u64,
     /// When copies were last looked at for their age.
     aged: u64,
@@ -129,6 +134,8 @@ struct Placement {
 struct Summary {
     board: Board,
     not_before: Moment,
+    /// It is there, so that its status can be written.
+    there: bool,
     /// What stands there, without the time.
     written: Option<Value>,
     /// Since when copies were broken, as somebody before us wrote it down.
@@ -144,6 +151,11 @@ impl Summaries {
     /// All that was known at the beginning was told: from now on summaries are written.
     pub fn start(&mut self, now: Now) {
         self.started = true;
+        self.pass(now.wall_seconds);
+    }
+
+    /// Time goes on, also while nothing is written yet.
+    pub fn advance(&mut self, now: Now) {
         self.pass(now.wall_seconds);
     }
 
@@ -187,6 +199,7 @@ impl Summaries {
                         edge.placements.remove(key);
                     }
                 }
+                self.chosen.insert(key.clone());
                 self.touch_summarizers(key);
             }
             return;
@@ -206,24 +219,59 @@ impl Summaries {
         self.choose_summaries(key);
     }
 
-    /// A copy is wanted, changed, or is wanted no more. `copy` is the object in the mailbox, if it is there.
-    pub fn copy(&mut self, placement: &Key, id: &CopyId, wanted: Option<(Option<Arc<Object>>, Delivery)>) {
+    /// A copy is wanted, changed, or is wanted no more.
+    pub fn copy(&mut self, placement: &Key, id: &CopyId, wanted: Option<Told>) {
         let Some(state) = self.placements.get_mut(placement) else { return };
         match wanted {
-            Some((copy, delivery)) => {
-                let copy = Copy::new(&id.object.kind, copy, delivery);
-                state.copies.insert(id.clone(), copy);
+            Some(told) => {
+                state.copies.insert(id.clone(), Copy::new(&id.object.kind, told));
                 let edge = self.edges.entry(id.edge.clone()).or_default();
                 if !edge.placements.contains(placement) {
                     edge.placements.insert(placement.clone());
                     self.await_silence(&id.edge, placement);
                 }
             }
-            None => {
-                state.copies.remove(id);
-            }
+            None if state.copies.remove(id).is_none() => return,
+            None => {}
         }
         self.look_at_copy(placement, id);
+    }
+
+    /// What an edge's syncer says of its deliveries: every copy there is judged by it.
+    pub fn reported(&mut self, id: &EdgeId, report: &Report) {
+        let edge = self.edges.entry(id.clone()).or_default();
+        if edge.report.as_ref() == Some(report) {
+            return;
+        }
+        edge.report = Some(report.clone());
+        for key in edge.placements.clone() {
+            let Some(placement) = self.placements.get_mut(&key) else { continue };
+            let copies: Vec<CopyId> = copies_at(&placement.copies, id).cloned().collect();
+            for id in copies {
+                let Some(copy) = placement.copies.get_mut(&id) else { continue };
+                let Some(object) = copy.object.as_deref().filter(|_| !copy.delivery.held) else { continue };
+                let judged = copy.delivery.judged(&id.object, object, Some(report));
+                if judged != copy.delivery {
+                    copy.delivery = judged;
+                    let (edge, now) = (self.edges.get(&id.edge), self.now);
+                    for (name, summary) in &mut placement.summaries {
+                        if summary.look(&id, placement.copies.get(&id), edge, now) {
+                            self.changed.insert((key.clone(), name.clone()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an edge's syncer last said.
+    pub fn report(&self, id: &EdgeId) -> Option<&Report> {
+        self.edges.get(id)?.report.as_ref()
+    }
+
+    /// The placements that have had copies at an edge.
+    pub fn placements_at(&self, id: &EdgeId) -> impl Iterator<Item = &Key> {
+        self.edges.get(id).into_iter().flat_map(|edge| &edge.placements)
     }
 
     /// What was last said of a copy's delivery, to judge the next word of its syncer by.
@@ -287,6 +335,7 @@ impl Summaries {
         if !self.started {
             summary.since = since.collect();
         }
+        summary.there = true;
         let stands = without_time(status);
         if summary.written.as_ref() != Some(&stands) {
             summary.written = Some(stands);
@@ -294,12 +343,35 @@ impl Summaries {
         }
     }
 
-    /// The StatusSummaries that should be there.
-    pub fn wanted(&self) -> impl Iterator<Item = (Key, Body)> {
-        self.placements.iter().flat_map(|(placement, state)| {
-            let summaries = state.summaries.keys();
-            summaries.map(move |summarizer| wanted(placement, &state.uid, summarizer))
-        })
+    /// A status could not be written: what was to stand there does not, and it is tried again then.
+    pub fn unwritten(&mut self, key: &Key, again: Moment) {
+        if let Some(summarizer) = self.summarizers.get_mut(key) {
+            summarizer.written = SummarizerStatus::default();
+            summarizer.changed = true;
+            summarizer.not_before = summarizer.not_before.max(again);
+            return;
+        }
+        for (placement, state) in &mut self.placements {
+            for (name, summary) in &mut state.summaries {
+                if placement.cluster == key.cluster && summary_key(placement, name) == *key {
+                    summary.written = None;
+                    summary.not_before = summary.not_before.max(again);
+                    self.changed.insert((placement.clone(), name.clone()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The StatusSummaries that a placement should have.
+    pub fn wanted(&self, placement: &Key) -> Vec<(Key, Body)> {
+        let Some((placement, state)) = self.placements.get_key_value(placement) else { return Vec::new() };
+        state.summaries.keys().map(|summarizer| wanted(placement, &state.uid, summarizer)).collect()
+    }
+
+    /// The placements whose StatusSummaries may be others than when this was last asked.
+    pub fn take_chosen(&mut self) -> BTreeSet<Key> {
+        std::mem::take(&mut self.chosen)
     }
 
     /// What should be written now, and when to ask again if nothing happens before.
@@ -324,6 +396,10 @@ impl Summaries {
             let of_placement = Key { name: summarizer.clone(), kind: summarizers(), ..placement.clone() };
             if let Some(reported) = self.summarizers.get_mut(&of_placement) {
                 reported.changed = true;
+            }
+            // What is not there yet is written when it is found.
+            if !summary.there {
+                continue;
             }
             let stands = without_time(show::status(&summary.board, &self.edges));
             if summary.written.as_ref() == Some(&stands) {
@@ -372,6 +448,7 @@ impl Summaries {
     /// Gives a placement the summaries that it should have.
     fn choose_summaries(&mut self, key: &Key) {
         let Some(state) = self.placements.get_mut(key) else { return };
+        self.chosen.insert(key.clone());
         let mut chosen: BTreeMap<Name, Arc<Rules>> = BTreeMap::new();
         for (summarizer, known) in
             self.summarizers.iter_mut().filter(|(other, _)| other.cluster == key.cluster)
@@ -490,7 +567,13 @@ impl Summaries {
 
 impl Summary {
     fn new(rules: Arc<Rules>) -> Self {
-        Self { board: Board::new(rules), not_before: Moment(0), written: None, since: BTreeMap::new() }
+        Self {
+            board: Board::new(rules),
+            not_before: Moment(0),
+            there: false,
+            written: None,
+            since: BTreeMap::new(),
+        }
     }
 
     /// Looks at a copy again, and says whether it counts otherwise than before.

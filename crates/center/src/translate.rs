@@ -22,6 +22,7 @@ use mailboat_object::object::Object;
 use crate::denature;
 use crate::what::What;
 
+pub use copy::form_at;
 pub use definition::export_for;
 pub use singleton::{SingletonRoute, Singletons};
 

@@ -87,10 +87,11 @@ pub enum Next {
     Idle,
 }
 
-/// A verdict that changed.
+/// Something stands otherwise: a slot has another verdict, or others want it; or a source is decided about that was not,
+/// or is not any more.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Notice {
-    /// The slot.
+    /// The slot; or the source, where it cannot be said yet what it is to be and so where it would stand.
     pub slot: Key,
     /// How it stands now.
     pub verdict: Verdict,
@@ -257,6 +258,16 @@ impl Engine {
     pub fn claimant(&self, slot: &Key) -> Option<&Key> {
         let claim = self.slots.get(self.slots.find(slot)?)?.claims.first()?;
         self.fans.get(claim.fan).map(|fan| &fan.source)
+    }
+
+    /// All who want a slot, the best claim first: the route, and the source of it.
+    pub fn claims(&self, slot: &Key) -> impl Iterator<Item = (&RouteId, &Key)> {
+        let state = self.slots.find(slot).and_then(|id| self.slots.get(id));
+        let claims = state.into_iter().flat_map(|state| &state.claims);
+        claims.filter_map(|claim| {
+            let fan = self.fans.get(claim.fan)?;
+            Some((&self.routes.get(fan.route.0 as usize)?.id, &fan.source))
+        })
     }
 
     fn read_no_more(&mut self, index: RouteIndex) {

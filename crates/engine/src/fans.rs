@@ -142,11 +142,15 @@ impl Fans {
         }
     }
 
-    /// Notes whether something about a fan is undecided that no slot tells; after its hold or its legs changed.
-    pub fn note_undecided(&mut self, id: FanId) {
-        let Some(fan) = self.get(id) else { return };
+    /// Notes whether something about a fan is undecided that no slot tells; after its hold or its legs changed. True
+    /// if so, or if it was so until now.
+    pub fn note_undecided(&mut self, id: FanId) -> bool {
+        let Some(fan) = self.get(id) else { return false };
         let nowhere = fan.hold.is_some() && fan.legs.iter().all(|leg| leg.first().is_none());
-        self.decide(fan.route, id, nowhere || fan.bare > 0);
+        let (route, undecided) = (fan.route, nowhere || fan.bare > 0);
+        let before = self.undecided.get(&route).is_some_and(|fans| fans.contains(&id));
+        self.decide(route, id, undecided);
+        before || undecided
     }
 
     fn decide(&mut self, route: RouteIndex, id: FanId, undecided: bool) {

@@ -61,6 +61,11 @@ impl Pulse {
         if beat == self.beat { self } else { Self { beat, heard: now } }
     }
 
+    /// When it was last heard, by the center's own clock.
+    pub fn heard(self) -> u64 {
+        self.heard
+    }
+
     /// When it will have been silent for too long.
     pub fn silent_from(self, limits: Limits) -> u64 {
         self.heard + limits.silent_after_seconds

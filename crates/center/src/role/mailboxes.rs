@@ -29,6 +29,7 @@ pub(super) struct Mailboxes {
     marks: Arc<dyn Marks>,
     all: BTreeMap<Uid, Mailbox>,
     by_cluster: BTreeMap<ClusterId, Uid>,
+    by_destination: BTreeMap<DestinationId, Uid>,
     next_destination: u32,
     /// Those whose routes are to be made anew.
     stale: BTreeSet<Uid>,
@@ -56,6 +57,7 @@ impl Mailboxes {
             marks,
             all: BTreeMap::new(),
             by_cluster: BTreeMap::new(),
+            by_destination: BTreeMap::new(),
             next_destination: 1,
             stale: BTreeSet::new(),
             told: false,
@@ -72,6 +74,7 @@ impl Mailboxes {
         // Made again, it is another one: nothing of the old one holds for it.
         if let Some(old) = self.all.remove(&uid) {
             self.by_cluster.remove(&old.cluster);
+            self.by_destination.retain(|_, known| *known != uid);
             orders.push(Order::Configure(Furnished::id_of(&old.workspace, &old.cluster), None));
         }
         orders.push(Order::Reach(cluster.clone()));
@@ -99,6 +102,11 @@ impl Mailboxes {
         self.all.get(uid)?.destination
     }
 
+    /// The SyncTarget whose copies go to a destination.
+    pub(super) fn at(&self, to: DestinationId) -> Option<&Uid> {
+        self.by_destination.get(&to)
+    }
+
     /// The mailboxes that can take copies from now on.
     pub(super) fn newly_furnished(&mut self, store: &Store, orders: &mut Vec<Order>) -> Vec<Uid> {
         let mut ready = Vec::new();
@@ -109,6 +117,7 @@ impl Mailboxes {
             let id = DestinationId(self.next_destination);
             self.next_destination += 1;
             mailbox.destination = Some(id);
+            self.by_destination.insert(id, uid.clone());
             orders.push(Order::Destination(Destination { id, cluster: mailbox.cluster.clone() }));
             ready.push(uid.clone());
         }
@@ -217,7 +226,7 @@ fn takes_copies(store: &Store, cluster: &ClusterId) -> bool {
 }
 
 /// Kinds that are for the mailbox and not for the edge.
-fn may_be_carried(kind: &KindId) -> bool {
+pub(crate) fn may_be_carried(kind: &KindId) -> bool {
     !matches!(kind.group(), group::EDGE | "apis.kcp.io" | "tenancy.kcp.io" | "core.kcp.io")
 }
 

@@ -91,6 +91,11 @@ impl Statuses {
         self.touch_target(uid);
     }
 
+    /// When a syncer was last heard of, in Unix seconds.
+    pub(super) fn heard(&self, uid: &Uid) -> Option<u64> {
+        self.pulses.get(uid).map(|pulse| pulse.heard())
+    }
+
     /// What came of a write. False if it was none of these.
     pub(super) fn answered<T>(&mut self, now: Moment, id: CallId, reply: &Result<T, Fault>) -> bool {
         let Some(key) = self.under_way.remove(&id) else { return false };
@@ -157,7 +162,7 @@ impl Statuses {
                 json!({ "instances": instances, "availableInstances": available })
             }
             Kind::Placement => (seen.placement)(object)?,
-            Kind::Slice => return None,
+            Kind::Slice | Kind::Summarizer | Kind::Summary => return None,
         };
         let status = object.get(&["status"]).map_or(Value::Null, Raw::to_value);
         let differs =

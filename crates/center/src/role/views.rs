@@ -21,6 +21,9 @@ const VIEWS: [&str; 6] =
 const EDGE_KINDS: [&str; 6] =
     ["customizers", "edgeplacements", "locations", "singleplacementslices", "syncerconfigs", "synctargets"];
 
+/// Edge kinds that are read where they are offered: a provider workspace that an older release set up lacks them.
+const SUMMARY_KINDS: [&str; 2] = ["statussummaries", "summarizers"];
+
 /// The views, and how far they were read.
 #[derive(Default)]
 pub(super) struct Views {
@@ -84,6 +87,9 @@ impl Views {
                     for resource in EDGE_KINDS {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
                     }
+                    for resource in SUMMARY_KINDS.into_iter().filter(|_| self.offers_summaries()) {
+                        follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
+                    }
                 }
                 export::WORKLOAD => follow(&at, KindId::new(group::WORKLOAD, "synctargets"), Keep::Whole),
                 export::SCHEDULING => follow(&at, KindId::new(group::SCHEDULING, "locations"), Keep::Whole),
@@ -96,6 +102,15 @@ impl Views {
             }
         }
         interests
+    }
+
+    /// Whether summaries can be written at all.
+    pub(super) fn offers_summaries(&self) -> bool {
+        let offered = |resource: &str| {
+            let catalog = self.serves.get(&place(export::EDGE));
+            catalog.is_some_and(|catalog| !catalog.versions(&KindId::new(group::EDGE, resource)).is_empty())
+        };
+        SUMMARY_KINDS.into_iter().all(offered)
     }
 
     fn kinds_of_copies(&self, at: &PlaceId) -> BTreeSet<KindId> {

@@ -131,7 +131,7 @@ impl Workspace {
 }
 
 /// Kinds that are read whatever is selected: labels of namespaces are tested, and what defines a kind goes along with it.
-fn decides(kind: &KindId) -> bool {
+pub(crate) fn decides(kind: &KindId) -> bool {
     matches!(
         (kind.group(), kind.resource()),
         ("", "namespaces")

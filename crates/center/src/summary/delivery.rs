@@ -15,7 +15,7 @@ use super::ObjectId;
 use super::health::Cause;
 
 /// What a syncer says of its deliveries.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     delivered: Version,
     not_current: BTreeMap<ObjectId, NotCurrentObject>,
@@ -32,6 +32,8 @@ pub struct Delivery {
     pub current: bool,
     /// Why it will not get there by itself: its edge refuses it, or the center holds it.
     pub refused: Option<Cause>,
+    /// It is the center that holds it: its syncer was told nothing of it, or something older.
+    pub(super) held: bool,
     /// The content that was last known to be delivered.
     content: Option<Digest>,
 }
@@ -53,14 +55,21 @@ impl Report {
 impl Delivery {
     /// A copy that the center does not send, and why.
     pub fn held(cause: Cause) -> Self {
-        Self { refused: Some(cause), ..Self::default() }
+        Self::default().but_held(cause)
+    }
+
+    /// The same copy, which the center does not send in its present form, and why.
+    #[must_use]
+    pub fn but_held(&self, cause: Cause) -> Self {
+        Self { current: false, refused: Some(cause), held: true, ..self.clone() }
     }
 
     /// How far a copy in a mailbox is; `self` is what was known of it before.
     #[must_use]
     pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>) -> Self {
         let Some(report) = report else {
-            return Self { current: self.content == Some(copy.content), refused: None, ..self.clone() };
+            let current = self.content == Some(copy.content);
+            return Self { current, refused: None, held: false, ..self.clone() };
         };
         if let Some(entry) = report.not_current.get(id) {
             let refused = entry.state == Some(NotCurrentState::Refused);
@@ -69,6 +78,7 @@ impl Delivery {
                 delivered: self.delivered || entry.delivered_generation.is_some(),
                 current: false,
                 refused: refused.then(cause),
+                held: false,
                 content: self.content.filter(|content| *content != copy.content),
             };
         }
@@ -78,6 +88,7 @@ impl Delivery {
             delivered: self.delivered || told,
             current: content == Some(copy.content),
             refused: None,
+            held: false,
             content,
         }
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use mailboat_object::key::{Key, Name};
 use mailboat_object::object::Object;
 
+use super::delivery::Report;
+
 /// What is known of an edge by its Location.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EdgeFacts {
@@ -41,6 +43,8 @@ pub(super) struct Edge {
     pub(super) labels: Arc<[LabelPair]>,
     /// When its syncer was last heard of, in Unix seconds.
     pub(super) heard: Option<u64>,
+    /// What its syncer last said of its deliveries.
+    pub(super) report: Option<Report>,
     /// The placements that go there.
     pub(super) placements: BTreeSet<Key>,
 }

@@ -101,6 +101,8 @@ pub struct Variables(u8);
 pub struct Sight<'s> {
     /// The copy; `None` if it is not in its mailbox yet: expressions then see an empty one.
     pub copy: Option<&'s Object>,
+    /// What it should be, for what is not kept of the copy.
+    pub form: Option<&'s Object>,
     /// The name of the Location.
     pub edge_name: &'s str,
     /// Its labels.
@@ -249,7 +251,11 @@ impl Functions {
         let mut made = Made::default();
         let mut context = self.0.new_inner_scope();
         if variables.has("object") {
-            let object = sight.copy.map_or_else(|| map([]), |copy| made.of_raw(copy.root()));
+            let object = match (sight.copy, sight.form) {
+                (None, _) => map([]),
+                (Some(copy), None) => made.of_raw(copy.root()),
+                (Some(copy), Some(form)) => made.of_parts(copy, form),
+            };
             context.add_variable_from_value("object", object);
         }
         if variables.has("status") {
@@ -446,6 +452,20 @@ impl Made {
             Some(whole) => Value::Int(whole),
             None => raw.json().parse().map_or(Value::Null, Value::Float),
         }
+    }
+
+    /// A copy of which only the head and the status are kept, with all else from what it should be.
+    fn of_parts(&mut self, copy: &Object, form: &Object) -> Value {
+        let own = copy.root().members();
+        let others = form.root().members();
+        let others =
+            others.filter(|(key, _)| !matches!(&**key, "apiVersion" | "kind" | "metadata" | "status"));
+        let members: std::collections::HashMap<MapKey, Value> = own
+            .chain(others)
+            .map(|(key, value)| (MapKey::String(Arc::new(key.into_owned())), self.of_raw(value)))
+            .collect();
+        self.largest = self.largest.max(members.len() as u64);
+        Value::Map(Map { map: Arc::new(members) })
     }
 
     fn of_texts(&mut self, texts: &BTreeMap<String, String>) -> Value {

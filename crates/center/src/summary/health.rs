@@ -30,8 +30,8 @@ pub struct Cause {
     pub message: String,
 }
 
-/// What a copy of a kind reports of itself.
-pub fn of(kind: &KindId, copy: &Object) -> Health {
+/// What a copy of a kind reports of itself. `form` is what it should be, which is the copy itself where that is whole.
+pub fn of(kind: &KindId, copy: &Object, form: &Object) -> Health {
     if copy.deleting {
         return underway("Terminating", "it is being deleted");
     }
@@ -43,13 +43,13 @@ pub fn of(kind: &KindId, copy: &Object) -> Health {
         return Health::Underway(reconciling.cause("Reconciling"));
     }
     match (kind.group(), kind.resource()) {
-        ("apps", "deployments") => deployment(copy, status),
-        ("apps", "statefulsets") => stateful_set(copy, status),
+        ("apps", "deployments") => deployment(form, status),
+        ("apps", "statefulsets") => stateful_set(form, status),
         ("apps", "daemonsets") => daemon_set(status),
-        ("apps", "replicasets") | ("", "replicationcontrollers") => replica_set(copy, status),
+        ("apps", "replicasets") | ("", "replicationcontrollers") => replica_set(form, status),
         ("batch", "jobs") => job(status),
         ("", "pods") => pod(status),
-        ("", "services") => service(copy, status),
+        ("", "services") => service(form, status),
         ("", "persistentvolumeclaims") => volume_claim(status),
         ("policy", "poddisruptionbudgets") => disruption_budget(status),
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(status),
@@ -57,13 +57,13 @@ pub fn of(kind: &KindId, copy: &Object) -> Health {
     }
 }
 
-fn deployment(copy: &Object, status: Status<'_>) -> Health {
+fn deployment(form: &Object, status: Status<'_>) -> Health {
     if let Some(progressing) = status.condition("Progressing")
         && progressing.reason() == "ProgressDeadlineExceeded"
     {
         return Health::Broken(progressing.cause("ProgressDeadlineExceeded"));
     }
-    let wanted = replicas(copy);
+    let wanted = replicas(form);
     let (all, updated) = (status.count("replicas"), status.count("updatedReplicas"));
     let (ready, available) = (status.count("readyReplicas"), status.count("availableReplicas"));
     if let Some(behind) =
@@ -87,12 +87,12 @@ fn deployment(copy: &Object, status: Status<'_>) -> Health {
     }
 }
 
-fn stateful_set(copy: &Object, status: Status<'_>) -> Health {
-    let strategy = |member: &str| copy.get(&["spec", "updateStrategy", member]);
+fn stateful_set(form: &Object, status: Status<'_>) -> Health {
+    let strategy = |member: &str| form.get(&["spec", "updateStrategy", member]);
     if strategy("type").and_then(Raw::as_str).is_some_and(|found| found == "OnDelete") {
         return Health::Well;
     }
-    let wanted = replicas(copy);
+    let wanted = replicas(form);
     let (all, ready) = (status.count("replicas"), status.count("readyReplicas"));
     if let Some(behind) =
         first_behind(&[(wanted, all, "LessReplicas", "made"), (wanted, ready, "LessReady", "ready")])
@@ -102,7 +102,7 @@ fn stateful_set(copy: &Object, status: Status<'_>) -> Health {
     if all > wanted {
         return underway("ExtraPods", &format!("{} replicas are too many", all - wanted));
     }
-    let partition = copy.get(&["spec", "updateStrategy", "rollingUpdate", "partition"]).and_then(Raw::as_i64);
+    let partition = form.get(&["spec", "updateStrategy", "rollingUpdate", "partition"]).and_then(Raw::as_i64);
     if let Some(partition) = partition.filter(|partition| *partition > 0) {
         let due = (wanted - partition).max(0);
         return first_behind(&[(due, status.count("updatedReplicas"), "PartitionRollout", "updated")])
@@ -129,11 +129,11 @@ fn daemon_set(status: Status<'_>) -> Health {
     .unwrap_or(Health::Well)
 }
 
-fn replica_set(copy: &Object, status: Status<'_>) -> Health {
+fn replica_set(form: &Object, status: Status<'_>) -> Health {
     if let Some(failing) = status.condition("ReplicaFailure").filter(Condition::is_true) {
         return Health::Underway(failing.cause("ReplicaFailure"));
     }
-    let wanted = replicas(copy);
+    let wanted = replicas(form);
     let behind = first_behind(&[
         (wanted, status.count("fullyLabeledReplicas"), "LessLabelled", "labelled"),
         (wanted, status.count("availableReplicas"), "LessAvailable", "available"),
@@ -199,8 +199,8 @@ fn pod(status: Status<'_>) -> Health {
 }
 
 /// The edge's addresses stand in its spec, which does not come back; a load balancer's stand in the status.
-fn service(copy: &Object, status: Status<'_>) -> Health {
-    let kind = copy.get(&["spec", "type"]).and_then(Raw::as_str);
+fn service(form: &Object, status: Status<'_>) -> Health {
+    let kind = form.get(&["spec", "type"]).and_then(Raw::as_str);
     let addresses = status.0.and_then(|status| status.get(&["loadBalancer", "ingress"]));
     let has_address = addresses.is_some_and(|addresses| addresses.elements().next().is_some());
     if kind.is_some_and(|kind| kind == "LoadBalancer") && !has_address {
@@ -249,8 +249,8 @@ fn first_behind(numbers: &[(i64, i64, &str, &str)]) -> Option<Health> {
     Some(underway(reason, &format!("{reached} of {wanted} are {word}")))
 }
 
-fn replicas(copy: &Object) -> i64 {
-    copy.get(&["spec", "replicas"]).and_then(Raw::as_i64).unwrap_or(1)
+fn replicas(form: &Object) -> i64 {
+    form.get(&["spec", "replicas"]).and_then(Raw::as_i64).unwrap_or(1)
 }
 
 fn underway(reason: &str, message: &str) -> Health {

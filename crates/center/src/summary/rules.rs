@@ -167,6 +167,7 @@ impl Rules {
         } else {
             let sight = Sight {
                 copy: copy.object.as_deref(),
+                form: copy.form.as_deref(),
                 edge_name: &edge.facts.location,
                 labels: &edge.facts.labels,
                 annotations: &edge.facts.annotations,

@@ -66,11 +66,19 @@ fn delivery(copy: &Object, id: &CopyId, done: bool) -> Delivery {
     Delivery::default().judged(&id.object, copy, report.as_ref())
 }
 
+fn told(copy: Option<Arc<Object>>, delivery: Delivery) -> Told {
+    Told { copy, form: None, delivery }
+}
+
 /// Everything that one placement's default summary says now.
 fn shown(summaries: &Summaries, placement: &str, summarizer: &str) -> Value {
     let placement = summaries.placements.get(&placement_key(placement)).expect("the placement");
     let summary = placement.summaries.get(summarizer).expect("the summary");
     without_time(show::status(&summary.board, &summaries.edges))
+}
+
+fn wanted(summaries: &Summaries) -> Vec<String> {
+    summaries.wanted(&placement_key("ep")).iter().map(|(key, _)| key.name.to_string()).collect()
 }
 
 fn counts(status: &Value) -> [i64; 6] {
@@ -87,8 +95,10 @@ fn two_edges() -> Summaries {
         summaries.heard(&edge_id(edge), now(0).wall_seconds);
         let (id, copy) = (copy_id(edge, "deployments.apps", "web"), deployment(2, edge == 1));
         let delivery = delivery(&copy, &id, true);
-        summaries.copy(&placement_key("ep"), &id, Some((Some(copy), delivery)));
+        summaries.copy(&placement_key("ep"), &id, Some(told(Some(copy), delivery)));
     }
+    let empty = json!({ "metadata": { "name": "ep" }, "spec": { "placementName": "ep" } });
+    summaries.found(&object(WORKSPACE, "statussummaries.edge.kubestellar.io", &empty));
     summaries.start(now(0));
     summaries
 }
@@ -116,7 +126,7 @@ fn what_the_center_holds_or_the_edge_refuses_is_broken_with_its_reason() {
     let mut summaries = two_edges();
     let cause = health::Cause { reason: "MissingParameter".to_owned(), message: "no x".to_owned() };
     let id = copy_id(0, "configmaps", "page");
-    summaries.copy(&placement_key("ep"), &id, Some((None, Delivery::held(cause))));
+    summaries.copy(&placement_key("ep"), &id, Some(told(None, Delivery::held(cause))));
     let status = shown(&summaries, "ep", "");
     assert_eq!(counts(&status["totals"]), [3, 2, 2, 0, 1, 2]);
     assert_eq!(status["broken"][0]["reason"], "MissingParameter");
@@ -155,7 +165,7 @@ fn a_summary_is_written_once_a_second_at_most_and_only_with_something_new() {
     let change = |summaries: &mut Summaries, ready: u32| {
         let (id, copy) = (copy_id(0, "deployments.apps", "web"), deployment(ready, false));
         let delivery = delivery(&copy, &id, true);
-        summaries.copy(&placement_key("ep"), &id, Some((Some(copy), delivery)));
+        summaries.copy(&placement_key("ep"), &id, Some(told(Some(copy), delivery)));
     };
     change(&mut summaries, 1);
     let soon = Now { mono: Moment(1_500), ..now(1) };
@@ -185,7 +195,7 @@ fn a_restart_with_nothing_changed_writes_nothing_and_remembers_since_when() {
         after.heard(&edge_id(edge), now(40).wall_seconds);
         let (id, copy) = (copy_id(edge, "deployments.apps", "web"), deployment(2, edge == 1));
         let delivery = delivery(&copy, &id, true);
-        after.copy(&placement_key("ep"), &id, Some((Some(copy), delivery)));
+        after.copy(&placement_key("ep"), &id, Some(told(Some(copy), delivery)));
     }
     assert!(after.next(now(41)).0.is_empty(), "it is not begun");
     after.start(now(41));
@@ -218,7 +228,7 @@ fn a_summarizer_adds_groups_and_aggregates_and_its_mistakes_harm_nothing_else() 
     summaries.summarizer(&summarizer_key("own"), Some(&summarizer("own", 1, &spec)));
     let (id, copy) = (copy_id(1, "deployments.apps", "web"), deployment(1, true));
     let done = delivery(&copy, &id, true);
-    summaries.copy(&placement_key("ep"), &id, Some((Some(copy), done)));
+    summaries.copy(&placement_key("ep"), &id, Some(told(Some(copy), done)));
     let status = shown(&summaries, "ep", "own");
     let group = |env: &str, values: [&str; 4]| {
         json!({ "groupedBy": [{ "name": "env", "value": env }], "aggregates": [
@@ -248,11 +258,11 @@ fn a_summarizer_adds_groups_and_aggregates_and_its_mistakes_harm_nothing_else() 
     // Its own threshold, and everybody's.
     assert_eq!(counts(&shown(&summaries, "ep", "own")["totals"])[3], 2);
     assert_eq!(counts(&shown(&summaries, "ep", "")["totals"])[3], 0);
-    let names: Vec<String> = summaries.wanted().map(|(key, _)| key.name.to_string()).collect();
+    let names: Vec<String> = wanted(&summaries);
     assert!(names.len() == 2 && names[0] == "ep" && names[1].starts_with("ep-own-"), "{names:?}");
 
     summaries.summarizer(&summarizer_key("own"), None);
-    assert_eq!(summaries.wanted().count(), 1);
+    assert_eq!(wanted(&summaries), ["ep"]);
     assert_eq!(counts(&shown(&summaries, "ep", "")["totals"])[0], 2);
 }
 
@@ -287,7 +297,7 @@ fn it_stays_small_whatever_the_number_of_edges_and_the_length_of_names() {
         summaries.edge(&edge_id(edge), Some(facts));
         let cause = health::Cause { reason: "Refused".to_owned(), message: "m".repeat(900) };
         let id = copy_id(edge, &format!("{}.example.com", long("k", edge)), &long("n", edge));
-        summaries.copy(&placement_key("ep"), &id, Some((None, Delivery::held(cause))));
+        summaries.copy(&placement_key("ep"), &id, Some(told(None, Delivery::held(cause))));
     }
     let status = shown(&summaries, "ep", "");
     let bytes = status.to_string().len();
@@ -313,7 +323,7 @@ fn a_label_with_a_value_for_each_edge_makes_no_groups() {
         let id = edge.to_string();
         summaries.edge(&edge_id(edge), Some(facts(edge, &[("id", &id), ("env", ["a", "b"][edge % 2])])));
         let done = Delivery::default();
-        summaries.copy(&placement_key("ep"), &copy_id(edge, "configmaps", "c"), Some((None, done)));
+        summaries.copy(&placement_key("ep"), &copy_id(edge, "configmaps", "c"), Some(told(None, done)));
     }
     let status = shown(&summaries, "ep", "");
     let keys: BTreeSet<&str> =
@@ -350,9 +360,6 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (1_u64..60).prop_map(Event::Time),
     ]
 }
-
-/// What is told of a copy.
-type Told = (Option<Arc<Object>>, Delivery);
 
 /// The state that events lead to, and the same told to a [`Summaries`] from nothing.
 #[derive(Default)]
@@ -409,7 +416,7 @@ impl Model {
                 let told = state.map(|(ready, given_up, done)| {
                     let copy = deployment(ready, given_up);
                     let delivery = delivery(&copy, &id, done);
-                    (Some(copy), delivery)
+                    self::told(Some(copy), delivery)
                 });
                 match &told {
                     Some(told) => drop(self.copies.insert((*placement, id.clone()), told.clone())),

@@ -10,7 +10,7 @@ use mailboat_engine::route::View;
 use mailboat_engine::want::{Body, Hold};
 use mailboat_object::digest::digest_of;
 use mailboat_object::key::Key;
-use mailboat_object::object::Object;
+use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
 use mailboat_store::seen::Seen;
 
 use super::Edge;
@@ -30,6 +30,25 @@ const OWN_ANNOTATIONS: [&str; 5] = [
 /// Whether an object is to differ from edge to edge.
 pub(super) fn is_customized(source: &Object) -> bool {
     source.annotation(annotation::CUSTOMIZER).is_some() || expands(source)
+}
+
+/// What an object should be at an edge, as an object; itself where it is the same everywhere. `None` if that cannot be
+/// said now.
+pub fn form_at(source: &Arc<Object>, edge: &Edge, view: &View<'_>) -> Option<Arc<Object>> {
+    if !is_customized(source) {
+        return Some(Arc::clone(source));
+    }
+    let body = of(source, edge, view).ok()?;
+    let place = Place {
+        cluster: ClusterOf::One(&source.key.cluster),
+        kind: &source.key.kind,
+        api_version: "",
+        kind_name: "",
+        manager: "",
+        keep: Keep::Whole,
+        limits: Limits::default(),
+    };
+    Object::decode(&body.json, &place).ok().map(Arc::new)
 }
 
 /// What an object is in the mailbox of an edge.

@@ -176,6 +176,8 @@ pub(crate) fn offer() -> Offer {
         "edgesyncconfigs",
         "locations",
         "singleplacementslices",
+        "statussummaries",
+        "summarizers",
         "syncerconfigs",
         "synctargets",
     ];
@@ -217,6 +219,12 @@ impl Place {
     pub(crate) async fn patch(&self, object: Named<'_>, change: Value) {
         let api = self.api(object);
         api.patch(object.3, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+    }
+
+    /// Writes an object's status, as whoever looks after it does.
+    pub(crate) async fn report(&self, object: Named<'_>, status: Value) {
+        let change = Patch::Merge(json!({ "status": status }));
+        self.api(object).patch_status(object.3, &PatchParams::default(), &change).await.unwrap();
     }
 
     /// Deletes an object.
@@ -281,7 +289,7 @@ impl Place {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let gvk = GroupVersionKind::gvk(group, version, kind);
         let plural = match kind {
-            "EdgeSyncConfig" => "edgesyncconfigs".to_owned(),
+            "StatusSummary" => "statussummaries".to_owned(),
             kind => format!("{}s", kind.to_lowercase()),
         };
         let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);

@@ -6,3 +6,4 @@ mod harbor;
 mod mailbox_lifecycle;
 mod placement;
 mod provider;
+mod summary;

@@ -56,7 +56,7 @@ impl Engine {
             Evaluation::Leg(fan, to) => {
                 if let Some((route, source)) = self.route_and_source(store, fan) {
                     self.evaluate_leg(store, fan, to, route.as_ref(), &source);
-                    self.fans.note_undecided(fan);
+                    self.note_undecided(fan);
                 }
             }
         }
@@ -79,8 +79,7 @@ impl Engine {
         let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
         let Some(route) = entry.route.clone() else {
             // Its configuration is gone: nothing of it is wanted any more.
-            self.keep_legs(id, &[], None);
-            self.fans.remove(id);
+            self.forget_fan(id, None);
             return;
         };
         match store.get(&source_key) {
@@ -96,8 +95,7 @@ impl Engine {
             Seen::Absent(absence) => {
                 let absence = self.fans.get_mut(id).and_then(|fan| fan.gone.take()).unwrap_or(absence);
                 let gone = SourceGone::new(source_key, absence);
-                self.keep_legs(id, &[], Some(&gone));
-                self.fans.remove(id);
+                self.forget_fan(id, Some(&gone));
             }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
@@ -120,7 +118,7 @@ impl Engine {
                                 self.evaluate_leg(store, id, *to, route.as_ref(), &source);
                             }
                         }
-                        self.fans.note_undecided(id);
+                        self.note_undecided(id);
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.evaluated = Some((source.version, source.content));
                         }
@@ -134,7 +132,7 @@ impl Engine {
     fn hold_fan(&mut self, id: FanId, hold: Hold) {
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.hold = Some(hold);
-        self.fans.note_undecided(id);
+        self.note_undecided(id);
         let Some(fan) = self.fans.get(id) else { return };
         let slots: Vec<SlotId> = fan.legs.iter().flat_map(Leg::slots).collect();
         for slot in slots {
@@ -147,6 +145,16 @@ impl Engine {
         if let Some(state) = self.slots.get_mut(slot) {
             state.settled = None;
         }
+    }
+
+    /// Nothing of a source is wanted by a route any more.
+    fn forget_fan(&mut self, id: FanId, gone: Option<&SourceGone>) {
+        self.keep_legs(id, &[], gone);
+        if let Some(fan) = self.fans.get_mut(id) {
+            fan.hold = None;
+        }
+        self.note_undecided(id);
+        self.fans.remove(id);
     }
 
     /// Drops the legs to destinations that are not among those to keep.
@@ -169,6 +177,9 @@ impl Engine {
                 self.owe(slot, &gone.source().cluster, gone.version());
             }
             self.stand_anew(slot);
+            if self.slots.get(slot).is_some_and(|state| !state.claims.is_empty()) {
+                self.notice_claims(slot);
+            }
             self.plan_later(slot, Urgency::Live);
         }
     }
@@ -248,7 +259,9 @@ impl Engine {
             if self.is_settled_as(store, slot, want, &claim, route) {
                 continue;
             }
+            let mut joins = false;
             if let Some(state) = self.slots.get_mut(slot) {
+                joins = !state.claims.iter().any(|known| known.fan == id && known.to == to);
                 // The claim's rank may have changed with the configuration's age.
                 state.disclaim(id, to);
                 state.claim(claim);
@@ -261,6 +274,9 @@ impl Engine {
             }
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
+            if joins {
+                self.notice_claims(slot);
+            }
             self.unsettled.remove(&slot);
             self.plan_later(slot, Urgency::Live);
         }

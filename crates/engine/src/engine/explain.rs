@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, Name};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -48,6 +49,19 @@ pub struct Claimed {
 }
 
 impl Engine {
+    /// All slots that anybody wanted or where something of ours stands, in the order of their keys.
+    pub fn slots(&self) -> impl Iterator<Item = &Key> {
+        self.slots.matching(|_| true).into_iter().filter_map(|id| self.slots.get(id)).map(|state| &state.key)
+    }
+
+    /// The content that is wanted in a slot; `None` if nothing is, or if that cannot be said.
+    pub fn intent(&self, store: &Store, key: &Key) -> Option<Digest> {
+        match self.look_at(store, self.slots.find(key)?)?.wanted {
+            WantedHere::By(want) => Some(want.body.digest),
+            WantedHere::No(_) | WantedHere::Undecided(_) => None,
+        }
+    }
+
     /// Explains a slot. `None` if nobody ever wanted it and nothing of ours stands there.
     pub fn explain(&self, now: u64, store: &Store, key: &Key) -> Option<Explanation> {
         let id = self.slots.find(key)?;

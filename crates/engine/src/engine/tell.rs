@@ -8,9 +8,10 @@ use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::fans::FanId;
 use crate::plan::{ChangeId, Verdict, Wait};
-use crate::route::RouteId;
+use crate::route::{DestinationId, RouteId};
 use crate::slots::SlotId;
 use crate::standing::{Counts, Part, Stance};
+use crate::want::Hold;
 
 /// Something that is not as it is wanted.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,6 +56,15 @@ impl Engine {
         listed
     }
 
+    /// The destinations for which a route cannot say what a source is to be, where nothing stands yet by which that could
+    /// be told; and why.
+    pub fn held_bare(&self, route: &RouteId, source: &Key) -> impl Iterator<Item = (DestinationId, &Hold)> {
+        let fan = self.route_ids.get(route).and_then(|index| self.fans.find(*index, source));
+        let legs = fan.and_then(|fan| self.fans.get(fan)).into_iter().flat_map(|fan| &fan.legs);
+        let bare = legs.filter(|leg| leg.slots.is_empty());
+        bare.filter_map(|leg| Some((leg.to, leg.hold.as_deref()?)))
+    }
+
     /// The changes whose withdrawals are held, and how much each would withdraw.
     pub fn held(&self) -> impl Iterator<Item = (ChangeId, usize)> {
         self.standings.held()
@@ -86,6 +96,28 @@ impl Engine {
         state.verdict = Some(verdict.clone());
         self.notices.push(notice);
         self.stand_anew(id);
+    }
+
+    /// Tells that others want a slot than before, also where that gives it no other verdict.
+    pub(super) fn notice_claims(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get(id) else { return };
+        let Some(verdict) = state.verdict.clone() else { return };
+        let notice = Notice { slot: state.key.clone(), verdict, fault: state.fault.clone() };
+        self.notices.push(notice);
+    }
+
+    /// Notes whether something about a source is undecided that no slot tells, and tells it if it is or was so.
+    pub(super) fn note_undecided(&mut self, id: FanId) {
+        if self.fans.note_undecided(id) {
+            self.notice_source(id);
+        }
+    }
+
+    pub(super) fn notice_source(&mut self, id: FanId) {
+        let Some(fan) = self.fans.get(id) else { return };
+        let hold = fan.undecided().cloned();
+        let verdict = hold.map_or(Verdict::Settled, |hold| Verdict::Waiting(Wait::Undecided(hold)));
+        self.notices.push(Notice { slot: fan.source.clone(), verdict, fault: None });
     }
 
     /// Counts a slot by its claims, its scope and its verdict as they are now.

@@ -50,3 +50,27 @@ fn every_slot_can_be_explained() {
     let told = explain(&world).unwrap();
     assert!(told.contains("its cluster cannot be reached") && told.contains("connection refused"), "{told}");
 }
+
+#[test]
+fn who_else_wants_a_slot_is_told_though_it_stands_as_before() {
+    let mut world = world();
+    let copy = key("florin", "configmaps", "till", "pos");
+    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.engine.notices();
+    let wanting = |world: &World| -> Vec<String> {
+        world.engine.claims(&copy).map(|(route, _)| route.0.to_string()).collect()
+    };
+    let told = |world: &mut World| world.engine.notices().iter().any(|notice| notice.slot == copy);
+    assert_eq!(wanting(&world), ["p1"]);
+    configure(&mut world, translator("p2", &[FLORIN]));
+    world.run();
+    assert!(told(&mut world), "another wants it");
+    assert_eq!(wanting(&world), ["p1", "p2"]);
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    assert!(told(&mut world), "one wants it no more");
+    assert_eq!(wanting(&world), ["p2"]);
+}

@@ -21,6 +21,7 @@ fn given(expression: &str) -> String {
     let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
     let sight = Sight {
         copy: Some(&copy),
+        form: None,
         edge_name: "florin",
         labels: &labels,
         annotations: &BTreeMap::new(),
@@ -119,6 +120,7 @@ fn what_could_cost_too_much_is_refused_or_left_out() {
     let nothing = BTreeMap::new();
     let sight = Sight {
         copy: Some(&copy),
+        form: None,
         edge_name: "",
         labels: &nothing,
         annotations: &nothing,
@@ -166,6 +168,7 @@ fn what_is_given_compares_with_json_of_any_type() {
     let nothing = BTreeMap::new();
     let sight = Sight {
         copy: None,
+        form: None,
         edge_name: "",
         labels: &nothing,
         annotations: &nothing,

@@ -6,7 +6,8 @@ use crate::fixtures::{kind, object};
 /// How an object with this spec and status is: `well`, or the reason behind `underway` or `broken`.
 fn health(kind_text: &str, spec: &Value, status: &Value) -> String {
     let copy = json!({ "metadata": { "name": "x", "generation": 9 }, "spec": spec, "status": status });
-    said(&of(&kind(kind_text), &object("mailbox", kind_text, &copy)))
+    let copy = object("mailbox", kind_text, &copy);
+    said(&of(&kind(kind_text), &copy, &copy))
 }
 
 fn said(health: &Health) -> String {
@@ -301,5 +302,5 @@ fn any_other_kind() {
 fn what_is_being_deleted_is_not_well() {
     let leaving = json!({ "metadata": { "name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
     let leaving = object("mailbox", "configmaps", &leaving);
-    assert_eq!(said(&of(&kind("configmaps"), &leaving)), "underway: Terminating");
+    assert_eq!(said(&of(&kind("configmaps"), &leaving, &leaving)), "underway: Terminating");
 }

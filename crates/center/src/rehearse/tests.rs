@@ -1,0 +1,134 @@
+use mailboat_engine::route::Route as _;
+use mailboat_object::key::{ClusterId, KindId, Uid};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixtures::{key, kind};
+
+const NOW: u64 = 1_000_000;
+
+fn listed(cluster: &str, kind_text: &str, items: Vec<Value>) -> Listed {
+    let (id, kind): (ClusterId, KindId) = (ClusterId::new(cluster), kind(kind_text));
+    let numbered = items.into_iter().zip(10..).map(|(mut item, version)| {
+        item["metadata"]["resourceVersion"] = json!(version.to_string());
+        if item["metadata"]["uid"].is_null() {
+            item["metadata"]["uid"] = json!(format!("uid-{kind_text}-{}", item["metadata"]["name"]));
+        }
+        item
+    });
+    Listed {
+        cluster: id,
+        kind,
+        api_version: "v1".to_owned(),
+        kind_name: "Thing".to_owned(),
+        items: numbered.collect(),
+    }
+}
+
+fn edge(name: &str, env: &str) -> (Value, Value) {
+    let target =
+        json!({ "metadata": { "name": name, "uid": format!("uid-{name}"), "labels": { "id": name } } });
+    let location = json!({ "metadata": { "name": format!("at-{name}"), "labels": { "env": env, "city": name } },
+        "spec": { "instanceSelector": { "matchLabels": { "id": name } } } });
+    (target, location)
+}
+
+fn placement(env: &str) -> Value {
+    json!({ "metadata": { "name": "shops" }, "spec": {
+        "locationSelectors": [{ "matchLabels": { "env": env } }],
+        "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "labelSelectors": [{ "matchLabels": { "app": "shop" } }] }] } })
+}
+
+/// Two edges, one placement, and two ConfigMaps of which one is meant; and what stands in the mailboxes.
+fn world(env: &str, copies: Vec<Value>) -> Rehearsal {
+    let ((florin, at_florin), (guilder, at_guilder)) = (edge("florin", "prod"), edge("guilder", "test"));
+    let page = json!({ "metadata": { "name": "page", "namespace": "shop", "labels": { "app": "shop" },
+        "annotations": { "edge.kubestellar.io/expand-parameters": "true" } }, "data": { "at": "%(city)" } });
+    let other = json!({ "metadata": { "name": "other", "namespace": "shop" } });
+    let namespace = || json!({ "metadata": { "name": "shop" } });
+    let listed = [
+        listed("imw", "synctargets.edge.kubestellar.io", vec![florin, guilder]),
+        listed("imw", "locations.edge.kubestellar.io", vec![at_florin, at_guilder]),
+        listed("wmw", "edgeplacements.edge.kubestellar.io", vec![placement(env)]),
+        listed("wmw", "singleplacementslices.edge.kubestellar.io", vec![]),
+        listed("wmw", "namespaces", vec![namespace()]),
+        listed("wmw", "configmaps", vec![page, other]),
+        listed("mb-florin", "namespaces", vec![namespace()]),
+        listed("mb-florin", "configmaps", copies),
+        listed("mb-guilder", "namespaces", vec![]),
+        listed("mb-guilder", "configmaps", vec![]),
+    ];
+    let mailboxes = ["florin", "guilder"]
+        .map(|name| (Uid::parse(&format!("uid-{name}")), ClusterId::new(&format!("mb-{name}"))));
+    let setting = Setting {
+        provider: Some(ClusterId::new("espw")),
+        provider_path: "root:espw".to_owned(),
+        workspaces: [ClusterId::new("wmw")].into(),
+        mailboxes: mailboxes.into(),
+        now: NOW,
+    };
+    Rehearsal::new(setting, &listed)
+}
+
+/// The copy at florin, as the center would have made it.
+fn copy_at_florin() -> Value {
+    let empty = world("prod", vec![]);
+    let placement = empty.placements.values().next().unwrap();
+    let source = empty.object(&key("wmw", "configmaps", "shop", "page")).unwrap();
+    let to = Destination {
+        id: empty.destinations[&Uid::parse("uid-florin")],
+        cluster: ClusterId::new("mb-florin"),
+    };
+    let view = mailboat_engine::route::View::new(&empty.store);
+    let want = placement.translator.project(source, &to, &view).unwrap().remove(0);
+    let json = empty.marks.write(&want, None).unwrap();
+    let mut copy: Value = serde_json::from_slice(&json).unwrap();
+    copy["metadata"]["uid"] = json!("uid-of-the-copy");
+    copy
+}
+
+fn said(changes: &[Change]) -> Vec<String> {
+    changes.iter().map(|one| format!("{} {:?} {}", one.edge, one.step, one.object.name)).collect()
+}
+
+#[test]
+fn an_object_is_told_by_which_entry_it_goes_where_and_what_it_becomes() {
+    let world = world("prod", vec![]);
+    let why = world.why(&key("wmw", "configmaps", "shop", "page"), None).expect("it was read");
+    let [by] = why.placements.as_slice() else { panic!("{why:?}") };
+    assert_eq!(by.selected_by.as_deref(), Some("spec.downsync[0]"));
+    let [edge] = by.edges.as_slice() else { panic!("{by:?}") };
+    assert_eq!((edge.location.as_str(), edge.sync_target.as_str()), ("at-florin", "florin"));
+    assert_eq!(edge.customized.as_ref().map(|how| how.paths.clone()), Some(vec![".data.at".to_owned()]));
+    assert!(!edge.hops[0].done && edge.hops[0].state.contains("nothing stands there"), "{edge:?}");
+
+    let other = world.why(&key("wmw", "configmaps", "shop", "other"), None).expect("it was read");
+    assert_eq!(other.placements[0].selected_by, None);
+    assert!(world.why(&key("wmw", "configmaps", "shop", "missing"), None).is_none());
+}
+
+#[test]
+fn a_placement_that_moves_creates_here_and_deletes_there() {
+    let copies = || vec![copy_at_florin()];
+    let before = world("prod", copies());
+    assert!(said(&changes(&before, &world("prod", copies()))).is_empty(), "nothing changed");
+    let moved = changes(&before, &world("test", copies()));
+    assert_eq!(said(&moved), ["at-florin Delete page", "at-guilder Create page"]);
+    let at_florin = before.why(&key("wmw", "configmaps", "shop", "page"), Some("florin")).unwrap();
+    let hop = &at_florin.placements[0].edges[0].hops[0];
+    assert!(hop.state.contains("as wanted"), "{hop:?}");
+}
+
+#[test]
+fn what_came_from_a_workspace_that_was_not_read_is_left_out() {
+    let mut copy = copy_at_florin();
+    let mark = copy["metadata"]["annotations"]["mailboat.dev/mark"]
+        .as_str()
+        .unwrap_or_default()
+        .replace("wmw", "another");
+    assert!(mark.contains("another"), "{copy}");
+    copy["metadata"]["annotations"]["mailboat.dev/mark"] = json!(mark);
+    copy["metadata"]["name"] = json!("page");
+    let moved = changes(&world("prod", vec![copy.clone()]), &world("test", vec![copy]));
+    assert!(!said(&moved).iter().any(|line| line.contains("Delete")), "{moved:?}");
+}
