@@ -103,8 +103,8 @@ pub async fn init(
     else {
         return Err(InitError::Path { path: path.to_owned() });
     };
+    ensure_workspace(connection, parent, name, path).await?;
     let provider = connection.at(&format!("/clusters/{path}"));
-    ensure_workspace(connection, parent, name, &provider, path).await?;
     let keys: Vec<String> = (0..offer.exports.len()).map(|_| random_key()).collect::<Result<_, _>>()?;
     let mut keys = keys.into_iter();
     let pieces = pieces(path, offer, || keys.next().unwrap_or_default());
@@ -139,12 +139,11 @@ async fn ensure_workspace(
     connection: &Connection,
     parent: &str,
     name: &str,
-    provider: &dyn Transport,
     path: &str,
 ) -> Result<(), InitError> {
     let here = key("core.kcp.io", "logicalclusters", "", mailboat_api::names::object::LOGICAL_CLUSTER);
     // One that may be entered is there.
-    if get(provider, &here).await.is_ok() {
+    if get(&connection.at(&format!("/clusters/{path}")), &here).await.is_ok() {
         return Ok(());
     }
     let above = connection.at(&format!("/clusters/{parent}"));
@@ -167,7 +166,15 @@ async fn ensure_workspace(
         let found = get(&above, &workspace).await?;
         let found: Option<Workspace> = found.and_then(|found| serde_json::from_value(found).ok());
         match found.map(|workspace| workspace.status.phase) {
-            Some(phase) if phase == "Ready" => get(provider, &here).await.map(drop),
+            // Whoever just made it may enter it in a moment. What was answered before it was there is not asked again
+            // for a while, so it is entered anew.
+            Some(phase) if phase == "Ready" => {
+                let entered = get(&connection.at(&format!("/clusters/{path}")), &here).await;
+                entered.map(drop).map_err(|fault| match fault.kind {
+                    FaultKind::Forbidden => Fault::new(FaultKind::Retry(None), fault.text),
+                    _ => fault,
+                })
+            }
             phase => Err(Fault::new(
                 FaultKind::Retry(None),
                 format!("its phase is {:?}", phase.unwrap_or_default()),

@@ -90,6 +90,13 @@ impl Carrier {
         self.transports.insert(cluster.clone(), transport);
     }
 
+    /// A cluster serves other kinds than before: what it serves is asked anew when something is sent there next.
+    pub fn is_redefined(&self, cluster: &ClusterId) {
+        if let Some(transport) = self.transports.get(cluster) {
+            transport.stale();
+        }
+    }
+
     /// Runs until `stop` is done: news become changes, wishes become requests, answers are told. What is under
     /// way then stays so, and its answers are told when it runs again.
     pub async fn run<T>(&mut self, followers: &mut Followers, stop: impl Future<Output = T>) -> T {

@@ -29,6 +29,7 @@ use mailboat_store::{
 use tokio::time::Instant;
 
 use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
+use crate::definition::defines_kinds;
 use crate::follow::{Followers, Follows};
 use crate::lease::Lease;
 use crate::listen::Instruments;
@@ -196,6 +197,13 @@ impl<R: Role> Process<R> {
 
     fn tell_news(&mut self) {
         let Self { role, followers, carrier, places, news, standings, instruments, .. } = self;
+        for piece in &*news {
+            if let News::Object(change) = piece
+                && defines_kinds(&change.key.kind)
+            {
+                carrier.is_redefined(&change.key.cluster);
+            }
+        }
         carrier.learn_with(news, followers, |followers, piece| {
             standings.heed(piece);
             role.observe(followers.now(), followers.store(), piece);

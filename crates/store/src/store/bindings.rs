@@ -14,6 +14,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 
 use super::engage::UNKNOWN;
+use super::track::Bond;
 use super::{By, Nature, Store};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Doubt, News};
@@ -176,8 +177,12 @@ impl Store {
         at: Version,
         out: &mut Vec<News>,
     ) {
-        if self.track(place, kind).is_some_and(|track| track.followed) {
-            let tie = self.tie(place, cluster, kind);
+        let Some(track) = self.track(place, kind).filter(|track| track.followed) else { return };
+        // In the workspace itself, what a binding only claims is there without it, and does not end with it.
+        let own =
+            track.whole.is_some() && track.members.get(cluster).is_none_or(|one| one.bond == Bond::Never);
+        let tie = self.tie(place, cluster, kind);
+        if tie.is_some() || !own {
             self.bind(place, cluster, kind, tie, at, out);
         }
     }

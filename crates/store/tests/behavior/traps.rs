@@ -90,6 +90,20 @@ fn a_workspace_counts_from_the_version_of_its_binding_on() {
 }
 
 #[test]
+fn what_a_binding_only_claims_is_seen_in_the_workspace_itself_whatever_becomes_of_the_claim() {
+    let mut rig = Rig::new(Mode::Workspace);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.quiet();
+    let there = Known::Present(version_of(&rig, "one"));
+    for accepted in [true, false, true] {
+        rig.servers[0].write_binding("one", Some(Binding::Claimed { accepted }));
+        rig.quiet();
+        assert_eq!(rig.seen(&key("one", "ale")), there, "the claim is accepted: {accepted}");
+        assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
+    }
+}
+
+#[test]
 fn a_rejected_claim_deletes_nothing_and_an_accepted_one_brings_all_back() {
     let mut rig = stocked(Mode::Claims);
     let heard = rig.news.len();
