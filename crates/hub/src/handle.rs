@@ -111,6 +111,7 @@ where
     }
     let call =
         Call { hub, place, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
+    call.check_claim(verb)?;
     match verb {
         "get" => call.get().await,
         "watch" => call.watch(),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use mailboat_machinery::{Kind, Machine, Status, Within};
+use mailboat_machinery::{Kind, Machine, Status};
 use mailboat_object::{ClusterId, KindId};
 
 use crate::access::user::CLUSTER_EXTRA;
 use crate::access::{Asked, User};
 use crate::hub::{Hub, Serving};
 use crate::path::decoded;
-use crate::workspaces::{ROOT, View, resolve};
+use crate::workspaces::{ROOT, Seen, View, resolve};
 
 /// Where a request goes.
 #[derive(Clone, Debug)]
@@ -107,8 +107,8 @@ impl Place {
         }
     }
 
-    /// Which clusters' objects of a kind are seen; none: all that were asked for.
-    pub(crate) fn within(&self, hub: &Hub, machine: &Machine, kind: &KindId) -> Option<Arc<dyn Within>> {
+    /// What is seen of a kind; none: all that was asked for.
+    pub(crate) fn seen(&self, hub: &Hub, machine: &Machine, kind: &KindId) -> Option<Arc<Seen>> {
         match (&self.view, hub.serving()) {
             (Some(view), Serving::Workspaces(workspaces)) => {
                 Some(Arc::new(view.seen(workspaces, machine, kind)))

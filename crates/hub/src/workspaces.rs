@@ -4,23 +4,26 @@
 //! served, when whoever asked reads again.
 
 mod binding;
+mod claims;
 mod export;
+mod index;
 mod kinds;
 mod tree;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use mailboat_machinery::{Kind, ListRequest, Machine, Moment, Patch, Status, Stored, WriteOptions};
+use mailboat_machinery::{Kind, ListRequest, Machine, Marks, Moment, Patch, Status, Stored, WriteOptions};
 use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
 use serde_json::{Value, json};
 
 use crate::catalog::BadCatalog;
+use index::{Index, Reference};
 
 pub(crate) use tree::{OWNER, resolve};
-pub(crate) use view::View;
+pub(crate) use view::{Seen, View};
 
 /// The workspace that all others stand in.
 pub(crate) const ROOT: &str = "root";
@@ -35,6 +38,10 @@ pub(crate) struct Workspaces {
     universal: Vec<Arc<Kind>>,
     /// Bound kinds by the uid of their schema: a thousand workspaces share one.
     bound: Mutex<HashMap<String, Arc<Kind>>>,
+    /// Who is bound to what.
+    index: Arc<RwLock<Index>>,
+    /// The marks that clusters have, each once.
+    marks: Mutex<Vec<Weak<Marks>>>,
     /// How clients reach this server.
     url: String,
 }
@@ -48,7 +55,36 @@ struct Round<'r, 'm> {
 
 impl Workspaces {
     pub(crate) fn new(url: String) -> Result<Self, BadCatalog> {
-        Ok(Self { universal: kinds::universal()?, bound: Mutex::default(), url })
+        Ok(Self {
+            universal: kinds::universal()?,
+            bound: Mutex::default(),
+            index: Arc::default(),
+            marks: Mutex::default(),
+            url,
+        })
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bindings to an export, in all workspaces.
+    fn bindings_of(&self, machine: &Machine, export: &Key) -> Vec<Key> {
+        self.index().bindings_of(&references(machine, export))
+    }
+
+    /// Whether anybody is bound to an export.
+    fn has_bindings(&self, machine: &Machine, export: &Key) -> bool {
+        self.index().has_bindings(&references(machine, export))
+    }
+
+    /// The slices of an export, in all workspaces.
+    fn slices_of(&self, machine: &Machine, export: &Key) -> Vec<Key> {
+        self.index().slices_of(&references(machine, export))
     }
 
     fn url(&self) -> &str {
@@ -76,12 +112,24 @@ impl Workspaces {
         }
         for cluster in &clusters {
             for binding in round.all(cluster, &binding::kind()) {
+                self.index_mut().note_binding(&binding, true);
+            }
+            for slice in round.all(cluster, &export::slices()) {
+                self.index_mut().note_slice(&slice, true);
+            }
+        }
+        for cluster in &clusters {
+            for binding in round.all(cluster, &binding::kind()) {
                 round.follow_binding(&binding);
             }
+            round.follow_claims(cluster);
         }
         // It may be reached otherwise than before.
         for cluster in &clusters {
             for workspace in round.all(cluster, &tree::kind()) {
+                if workspace.is_deleting() {
+                    self.index_mut().emptying.insert(workspace.key.clone());
+                }
                 round.tell_address(&workspace);
             }
             for export in round.all(cluster, &export::kind()) {
@@ -125,12 +173,13 @@ impl Workspaces {
             round.follow_binding(&binding);
         }
         // A workspace that is being emptied waits in its parent.
-        let parents: Vec<ClusterId> = round.machine.clusters().cloned().collect();
-        for parent in parents {
-            for workspace in
-                round.all(&parent, &tree::kind()).into_iter().filter(|object| object.is_deleting())
-            {
-                round.follow_workspace(&workspace);
+        let emptying: Vec<Key> = self.index().emptying.iter().cloned().collect();
+        for key in emptying {
+            match round.machine.get(&key) {
+                Ok(workspace) if workspace.is_deleting() => round.follow_workspace(&workspace),
+                _ => {
+                    self.index_mut().emptying.remove(&key);
+                }
             }
         }
         usize::try_from(machine.version().0 - before.0).unwrap_or(usize::MAX)
@@ -143,11 +192,19 @@ impl Round<'_, '_> {
         match (key.kind.resource(), object) {
             ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
             ("apibindings", Some(binding)) => {
+                if before.is_none() {
+                    self.workspaces.index_mut().note_binding(&binding, true);
+                }
                 self.follow_binding(&binding);
-                self.follow_exports_of(&binding);
+                if before.is_none_or(|before| differs(before, &binding)) {
+                    self.follow_claims(&key.cluster);
+                    self.follow_exports_of(&binding);
+                }
             }
             ("apibindings", None) => {
                 if let Some(binding) = before {
+                    self.workspaces.index_mut().note_binding(binding, false);
+                    self.follow_claims(&key.cluster);
                     self.follow_exports_of(binding);
                 }
             }
@@ -156,11 +213,23 @@ impl Round<'_, '_> {
                 self.follow_bindings_of(&export);
             }
             ("apiresourceschemas", _) => {
+                let names =
+                    |export: &Stored| export::schema_names(export.body()).contains(&key.name.to_string());
                 for export in self.all(&key.cluster, &export::kind()) {
-                    self.follow_bindings_of(&export);
+                    if names(&export) {
+                        self.follow_bindings_of(&export);
+                    }
                 }
             }
-            ("apiexportendpointslices", Some(slice)) => self.follow_slice(&slice),
+            ("apiexportendpointslices", Some(slice)) => {
+                self.workspaces.index_mut().note_slice(&slice, true);
+                self.follow_slice(&slice);
+            }
+            ("apiexportendpointslices", None) => {
+                if let Some(slice) = before {
+                    self.workspaces.index_mut().note_slice(slice, false);
+                }
+            }
             _ => {}
         }
     }
@@ -187,6 +256,21 @@ impl Round<'_, '_> {
     fn now(&self) -> String {
         mailboat_machinery::time::rfc3339(self.moment.now_seconds)
     }
+}
+
+/// Whether what a binding asks for, or whether it goes, differs: what is said of it in its status does not matter.
+fn differs(before: &Stored, after: &Stored) -> bool {
+    before.body()["spec"] != after.body()["spec"]
+        || before.is_deleting() != after.is_deleting()
+        || before.body()["status"]["phase"] != after.body()["status"]["phase"]
+}
+
+/// The names under which an export is referred to.
+fn references(machine: &Machine, export: &Key) -> [Reference; 2] {
+    let id = &export.cluster;
+    let path = tree::path_of(machine, id).map_or_else(|| id.0.clone(), |path| Name::new(&path));
+    let by_id = if *path == *id.0 { Name::EMPTY } else { id.0.clone() };
+    [(path, export.name.clone()), (by_id, export.name.clone())]
 }
 
 fn ours(part: Part) -> WriteOptions {

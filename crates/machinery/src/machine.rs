@@ -6,6 +6,7 @@ mod definition;
 mod delete;
 mod durable;
 mod list;
+mod marks;
 mod namespace;
 mod scale;
 mod status_write;
@@ -26,6 +27,7 @@ pub use definition::kind_from_definition;
 pub use delete::{DeleteOptions, Deleted, DeletedCollection};
 pub use durable::BadObject;
 pub use list::{List, ListRequest, ListVersion, Within};
+pub use marks::{MARK_PREFIX, Mark, Marks};
 pub use table::Change;
 pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
 pub use write::{Patch, WriteOptions, Written};
@@ -70,6 +72,7 @@ pub enum Flavor {
 struct Cluster {
     kinds: Arc<BTreeMap<KindId, Arc<Kind>>>,
     tables: BTreeMap<KindId, Arc<Table>>,
+    marks: Arc<marks::Marks>,
 }
 
 impl Default for Settings {

@@ -61,16 +61,38 @@ impl Call<'_> {
         })
     }
 
-    /// Which clusters' objects are seen.
+    /// What is seen from where the request goes; none: everything.
     pub(super) fn within(&self) -> Option<Arc<dyn Within>> {
-        self.hub.peek(|machine| self.place.within(self.hub, machine, &self.kind.id))
+        let seen = self.hub.peek(|machine| self.place.seen(self.hub, machine, &self.kind.id));
+        seen.map(|seen| seen as Arc<dyn Within>)
     }
 
-    /// Refuses a cluster that is not seen from where the request goes.
+    /// Refuses an object, or a whole cluster, that is not seen from where the request goes.
     pub(super) fn check_seen(&self) -> Result<(), Status> {
-        let Some(within) = self.within() else { return Ok(()) };
-        let seen = self.hub.peek(|machine| within.takes(machine, &self.cluster));
-        if seen { Ok(()) } else { Err(Status::unserved()) }
+        self.hub.peek(|machine| {
+            let Some(seen) = self.place.seen(self.hub, machine, &self.kind.id) else { return Ok(()) };
+            if !seen.is_granted(machine, &self.cluster) {
+                return Err(Status::unserved());
+            }
+            match machine.get(&self.key()) {
+                Ok(object) if !seen.takes(&object) => Err(Status::not_found(&self.kind.id, &self.path.name)),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Refuses what an export's owner was not granted.
+    pub(super) fn check_claim(&self, verb: &str) -> Result<(), Status> {
+        let Some(view) = &self.place.view else { return Ok(()) };
+        let granted = self.hub.peek(|machine| {
+            let own = self.place.seen(self.hub, machine, &self.kind.id).is_none_or(|seen| seen.is_own());
+            own || view.claims(machine, &self.kind.id, verb)
+        });
+        if granted {
+            return Ok(());
+        }
+        let why = format!("the export {} does not claim the verb {verb}", view.export.name);
+        Err(Status::forbidden(&self.kind.id, &self.path.name, &why))
     }
 
     /// Which part of an object goes with its row of a table.

@@ -5,7 +5,7 @@ use mailboat_machinery::{
     DeleteOptions, Deleted, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions, Written,
 };
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Uid, Version};
+use mailboat_object::{Name, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
@@ -26,8 +26,7 @@ impl Call<'_> {
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
-        let mut body = read(body, Sent::object(self.headers)?)?;
-        self.sign_workspace(&mut body);
+        let body = read(body, Sent::object(self.headers)?)?;
         let options = self.write_options()?;
         let written = self
             .store(&options, |machine, options, moment| {
@@ -123,17 +122,22 @@ impl Call<'_> {
         self.value(StatusCode::OK, &list)
     }
 
-    /// Who asks for a workspace is written down, and becomes its administrator.
-    fn sign_workspace(&self, body: &mut Value) {
+    /// Who asks for a workspace is written down, whatever the request says of it, and becomes its administrator.
+    fn sign_workspace(
+        &self,
+        written: Written,
+        machine: &mut Machine,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
         let id = &self.kind.id;
-        if id.group() != "tenancy.kcp.io" || id.resource() != "workspaces" || !body.is_object() {
-            return;
+        let is_workspace = id.group() == "tenancy.kcp.io" && id.resource() == "workspaces";
+        if !is_workspace || !written.created || !written.changed {
+            return Ok(written);
         }
-        if !body["metadata"].is_object() {
-            body["metadata"] = json!({});
-        }
-        let owner = user_info(&self.user).to_string();
-        body["metadata"]["annotations"][OWNER] = owner.into();
+        let owner = json!({ "metadata": { "annotations": { OWNER: user_info(&self.user).to_string() } } });
+        let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
+        let signed = machine.patch(&written.object.key, Patch::Merge(&owner), &options, moment)?;
+        Ok(Written { object: signed.object, ..written })
     }
 
     /// Writes. Roles and bindings are tried first, since only what would be stored shows what they give away.
@@ -149,7 +153,8 @@ impl Call<'_> {
                     let body = tried.object.body();
                     self.hub.gate().check_escalation(&self.cluster, &self.user, &self.path, body)?;
                 }
-                write(machine, options, moment)
+                let written = write(machine, options, moment)?;
+                self.sign_workspace(written, machine, moment)
             })
             .await
     }

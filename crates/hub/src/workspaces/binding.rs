@@ -8,7 +8,7 @@ use mailboat_object::wire::Part;
 use mailboat_object::{Key, KindId};
 use serde_json::{Value, json};
 
-use super::{Round, conditions, export, finalizers, has_finalizer, key, tree};
+use super::{Round, claims, conditions, export, finalizers, has_finalizer, key, tree};
 
 const FINALIZER: &str = "apis.kcp.io/apibinding-finalizer";
 
@@ -78,6 +78,7 @@ impl Round<'_, '_> {
             let patch = json!({ "metadata": { "finalizers": finalizers(binding, Some(FINALIZER), None) } });
             self.patch(&binding.key, Part::Whole, &patch);
         }
+        self.workspaces.index_mut().bind(&binding.key.cluster, &export.key);
         let identity = export.body()["status"]["identityHash"].clone();
         let mut bound = Vec::new();
         for (kind, schema) in kinds_of(self.workspaces, self.machine, &export) {
@@ -106,9 +107,8 @@ impl Round<'_, '_> {
             ("PermissionClaimsValid", true, "", ""),
             ("Ready", true, "", ""),
         ];
-        let claims = binding.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
         let applied: Vec<Value> =
-            claims.filter(|claim| claim["state"] == "Accepted").map(without_state).collect();
+            claims::accepted(binding.body(), export.body()).map(without_state).collect();
         let status = json!({ "status": {
             "phase": "Bound", "apiExportClusterName": *export.key.cluster.0, "boundResources": bound,
             "appliedPermissionClaims": applied,
@@ -142,13 +142,20 @@ impl Round<'_, '_> {
         for kind in &kinds {
             self.machine.stop_serving(&binding.key.cluster, kind);
         }
+        if let Some(export) = export_of(self.machine, binding) {
+            let at = self.machine.version();
+            self.workspaces.index_mut().unbind(&binding.key.cluster, &export, at);
+        }
         let patch = json!({ "metadata": { "finalizers": finalizers(binding, None, Some(FINALIZER)) } });
         self.patch(&binding.key, Part::Whole, &patch);
     }
 
     pub(super) fn follow_bindings_of(&mut self, export: &Stored) {
-        for binding in self.bindings_of(export) {
-            self.follow_binding(&binding);
+        for key in self.workspaces.bindings_of(self.machine, &export.key) {
+            if let Ok(binding) = self.machine.get(&key) {
+                self.follow_binding(&binding);
+                self.follow_claims(&key.cluster);
+            }
         }
     }
 

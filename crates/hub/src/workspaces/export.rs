@@ -1,12 +1,12 @@
 //! Exports: an identity, and where the view of one is reached.
 
 use mailboat_machinery::Stored;
+use mailboat_object::KindId;
 use mailboat_object::wire::Part;
-use mailboat_object::{ClusterId, KindId};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Round, binding, conditions, key, tree};
+use super::{Round, conditions, key, tree};
 
 /// Where identities are kept.
 const NAMESPACE: &str = "kcp-system";
@@ -15,7 +15,7 @@ pub(super) fn kind() -> KindId {
     KindId::new("apis.kcp.io", "apiexports")
 }
 
-fn slices() -> KindId {
+pub(super) fn slices() -> KindId {
     KindId::new("apis.kcp.io", "apiexportendpointslices")
 }
 
@@ -64,7 +64,7 @@ impl Round<'_, '_> {
         let export = found.and_then(|cluster| self.machine.get(&key(&cluster, kind(), "", &name)).ok());
         let valid = export.is_some();
         let endpoints = match &export {
-            Some(export) if !self.bindings_of(export).is_empty() => {
+            Some(export) if self.workspaces.has_bindings(self.machine, &export.key) => {
                 let url =
                     format!("{}/services/apiexport/{}/{name}", self.workspaces.url(), export.key.cluster.0);
                 json!([{ "url": url }])
@@ -83,12 +83,9 @@ impl Round<'_, '_> {
     }
 
     pub(super) fn follow_slices_of(&mut self, export: &Stored) {
-        let clusters: Vec<ClusterId> = self.machine.clusters().cloned().collect();
-        for cluster in clusters {
-            for slice in self.all(&cluster, &slices()) {
-                if slice.body()["spec"]["export"]["name"] == *export.key.name {
-                    self.follow_slice(&slice);
-                }
+        for key in self.workspaces.slices_of(self.machine, &export.key) {
+            if let Ok(slice) = self.machine.get(&key) {
+                self.follow_slice(&slice);
             }
         }
     }
@@ -116,20 +113,6 @@ impl Round<'_, '_> {
         let secret = self.machine.get(&secret_key).ok()?;
         let value = secret.body()["data"]["key"].as_str().or(secret.body()["stringData"]["key"].as_str())?;
         Some(hexadecimal(&Sha256::digest(value.as_bytes())))
-    }
-
-    /// The bindings to an export, in all workspaces.
-    pub(super) fn bindings_of(&self, export: &Stored) -> Vec<std::sync::Arc<Stored>> {
-        let clusters: Vec<ClusterId> = self.machine.clusters().cloned().collect();
-        let mut bindings = Vec::new();
-        for cluster in clusters {
-            for found in self.all(&cluster, &binding::kind()) {
-                if binding::export_of(self.machine, &found) == Some(export.key.clone()) {
-                    bindings.push(found);
-                }
-            }
-        }
-        bindings
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> 
 impl Round<'_, '_> {
     pub(super) fn follow_workspace(&mut self, workspace: &Stored) {
         if workspace.is_deleting() {
+            self.workspaces.index_mut().emptying.insert(workspace.key.clone());
             self.empty(workspace);
         } else if workspace.body()["spec"]["cluster"].is_null() {
             self.make(workspace);
@@ -161,7 +162,10 @@ impl Round<'_, '_> {
             let cluster = key(&id, logical_cluster(), "", "cluster");
             let _ = self.machine.delete(&cluster, &DeleteOptions::default(), self.moment);
             self.machine.stop_serving_all(&id);
+            let at = self.machine.version();
+            self.workspaces.index_mut().forget(&id, at);
         }
+        self.workspaces.index_mut().emptying.remove(&workspace.key);
         let patch = json!({ "metadata": { "finalizers": finalizers(workspace, None, Some(FINALIZER)) } });
         self.patch(&workspace.key, Part::Whole, &patch);
     }

@@ -1,12 +1,16 @@
 //! The view of an export: its kinds, and what its claims were granted, in all workspaces that are bound to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use mailboat_machinery::{Kind, ListRequest, Machine, Stored, Within};
-use mailboat_object::{ClusterId, Key, KindId};
-use serde_json::Value;
+use mailboat_machinery::{Kind, Machine, Stored, Within};
+use mailboat_object::select::Labels as _;
+use mailboat_object::{ClusterId, Key, KindId, Name, Version};
 
-use super::{Workspaces, binding};
+use super::index::Index;
+use super::{Workspaces, binding, claims};
+
+/// Reading, which an export's owner may do with the bindings to it.
+const READING: [&str; 3] = ["get", "list", "watch"];
 
 /// The view of one export.
 #[derive(Debug)]
@@ -15,12 +19,24 @@ pub(crate) struct View {
     pub export: Key,
 }
 
-/// One kind in a view: which workspaces it is seen in.
+/// One kind in a view: what is seen of it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     export: Key,
-    /// The kind, if it is seen by a claim.
-    claimed: Option<KindId>,
+    kind: KindId,
+    how: How,
+    index: Arc<RwLock<Index>>,
+}
+
+/// Why something is seen.
+#[derive(Debug)]
+enum How {
+    /// It is of a kind of the export.
+    Own,
+    /// It bears the label of a claim.
+    Claimed(Name, Name),
+    /// It is a binding to the export, or bears the label.
+    Binding(Name),
 }
 
 impl View {
@@ -29,16 +45,19 @@ impl View {
         Self { export: super::key(workspace, super::export::kind(), "", export) }
     }
 
-    /// The kinds of a view: the export's own, and those that it claims.
+    /// The kinds of a view: the export's own, those that it claims, and bindings, of which its own are always seen.
     pub(crate) fn kinds(&self, workspaces: &Workspaces, machine: &Machine) -> Vec<Arc<Kind>> {
         let Ok(export) = machine.get(&self.export) else { return Vec::new() };
         let mut kinds: Vec<Arc<Kind>> =
             binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
-        for claim in export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten() {
-            let id = claimed(claim);
+        let claims = export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
+        for id in claims.map(claims::kind_of).chain([binding::kind()]) {
             let own = || workspaces.universal.iter().find(|kind| kind.id == id).cloned();
-            // A kind of another export: whoever accepted the claim serves it.
-            let others = || machine.clusters().find_map(|cluster| machine.kind(cluster, &id).cloned());
+            // A kind of another export: whoever is bound serves it.
+            let others = || {
+                let bindings = workspaces.bindings_of(machine, &self.export);
+                bindings.iter().find_map(|binding| machine.kind(&binding.cluster, &id).cloned())
+            };
             if !kinds.iter().any(|kind| kind.id == id) {
                 kinds.extend(own().or_else(others));
             }
@@ -46,35 +65,76 @@ impl View {
         kinds
     }
 
-    /// In which workspaces a kind is seen.
+    /// What is seen of a kind.
     pub(crate) fn seen(&self, workspaces: &Workspaces, machine: &Machine, kind: &KindId) -> Seen {
         let export = machine.get(&self.export).ok();
         let own = export.is_some_and(|export| {
             binding::kinds_of(workspaces, machine, &export).iter().any(|(own, _)| own.id == *kind)
         });
-        Seen { export: self.export.clone(), claimed: (!own).then(|| kind.clone()) }
+        let label = || claims::label_of(&self.export);
+        let how = match own {
+            true => How::Own,
+            false if *kind == binding::kind() => How::Binding(label()),
+            false => How::Claimed(label(), claims::value_of(kind)),
+        };
+        Seen { export: self.export.clone(), kind: kind.clone(), how, index: Arc::clone(&workspaces.index) }
+    }
+
+    /// Whether its claims allow a verb on a kind, which is not one of its own.
+    pub(crate) fn claims(&self, machine: &Machine, kind: &KindId, verb: &str) -> bool {
+        let Ok(export) = machine.get(&self.export) else { return false };
+        let mut claims = export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
+        claims.any(|claim| claims::kind_of(claim) == *kind && claims::allows(claim, verb))
+            || (*kind == binding::kind() && READING.contains(&verb))
+    }
+}
+
+impl Seen {
+    /// Whether it is a kind of the export's own.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.how, How::Own)
+    }
+
+    /// Whether a cluster shows anything of the kind now, even if nothing is there.
+    pub(crate) fn is_granted(&self, machine: &Machine, cluster: &ClusterId) -> bool {
+        match &self.how {
+            How::Own => self.takes_cluster(cluster, machine.version()),
+            How::Claimed(label, _) => machine
+                .marks(cluster)
+                .and_then(|marks| marks.get(&self.kind))
+                .is_some_and(|marks| marks.iter().any(|mark| mark.label == *label)),
+            How::Binding(_) => self.index.read().unwrap_or_else(PoisonError::into_inner).was_bound(
+                cluster,
+                &self.export,
+                machine.version(),
+            ),
+        }
     }
 }
 
 impl Within for Seen {
-    fn takes(&self, machine: &Machine, cluster: &ClusterId) -> bool {
-        let request =
-            ListRequest { cluster: Some(cluster.clone()), kind: binding::kind(), ..ListRequest::default() };
-        let Ok(bindings) = machine.list(&request) else { return false };
-        bindings.items.iter().any(|binding| {
-            binding.body()["status"]["phase"] == "Bound"
-                && binding::export_of(machine, binding).as_ref() == Some(&self.export)
-                && self.claimed.as_ref().is_none_or(|kind| accepts(binding, kind))
-        })
+    fn takes_cluster(&self, cluster: &ClusterId, at: Version) -> bool {
+        match self.how {
+            How::Own => {
+                let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+                index.was_bound(cluster, &self.export, at)
+            }
+            How::Claimed(..) | How::Binding(_) => true,
+        }
     }
-}
 
-fn accepts(binding: &Stored, kind: &KindId) -> bool {
-    let applied = binding.body()["status"]["appliedPermissionClaims"].as_array();
-    applied.into_iter().flatten().any(|claim| claimed(claim) == *kind)
-}
-
-fn claimed(claim: &Value) -> KindId {
-    let text = |member: &str| claim[member].as_str().unwrap_or_default();
-    KindId::new(text("group"), text("resource"))
+    fn takes(&self, object: &Stored) -> bool {
+        match &self.how {
+            How::Own => true,
+            How::Claimed(label, value) => {
+                object.label_value(label).is_some_and(|found| found == value.as_str())
+            }
+            How::Binding(label) => {
+                let body = object.body();
+                let reflexive = body["status"]["apiExportClusterName"] == *self.export.cluster.0.as_str()
+                    && body["spec"]["reference"]["export"]["name"] == *self.export.name.as_str();
+                reflexive || object.label_value(label).is_some()
+            }
+        }
+    }
 }

@@ -37,10 +37,13 @@ pub struct ListRequest {
     pub version: ListVersion,
 }
 
-/// Which clusters are seen, by what stands in them now.
+/// What is seen of all clusters.
 pub trait Within: std::fmt::Debug + Send + Sync {
-    /// Whether a cluster is seen.
-    fn takes(&self, machine: &Machine, cluster: &ClusterId) -> bool;
+    /// Whether a cluster was seen at a version.
+    fn takes_cluster(&self, cluster: &ClusterId, at: Version) -> bool;
+
+    /// Whether an object is seen in a cluster that is.
+    fn takes(&self, object: &Stored) -> bool;
 }
 
 /// As of which version a list is asked for.
@@ -82,7 +85,7 @@ impl Machine {
         let mut more = 0_u64;
         let past = self.past(&request.kind, version);
         for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
-            if request.within.as_ref().is_some_and(|within| !within.takes(self, cluster)) {
+            if request.within.as_ref().is_some_and(|within| !within.takes_cluster(cluster, version)) {
                 continue;
             }
             let after = match &start {
@@ -188,6 +191,7 @@ impl ListRequest {
         (self.namespace.is_empty() || object.key.namespace == self.namespace)
             && self.labels.matches(object)
             && object.has_fields(&self.fields)
+            && self.within.as_ref().is_none_or(|within| within.takes(object))
     }
 }
 

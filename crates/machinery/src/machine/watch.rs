@@ -136,7 +136,7 @@ impl Machine {
                 return events;
             }
             watch.at = change.version;
-            events.extend(watch.request.event(self, change));
+            events.extend(watch.request.event(change));
         }
         watch.at = watch.at.max(shown);
         events
@@ -171,14 +171,21 @@ impl WatchRequest {
         }
     }
 
-    fn event(&self, machine: &Machine, change: &Change) -> Option<WatchEvent> {
+    fn event(&self, change: &Change) -> Option<WatchEvent> {
         if self.cluster.as_ref().is_some_and(|cluster| *cluster != change.key.cluster)
             || (!self.namespace.is_empty() && self.namespace != change.key.namespace)
-            || self.within.as_ref().is_some_and(|within| !within.takes(machine, &change.key.cluster))
+            || self
+                .within
+                .as_ref()
+                .is_some_and(|within| !within.takes_cluster(&change.key.cluster, change.version))
         {
             return None;
         }
-        let seen = |object: &&Arc<Stored>| self.labels.matches(&***object) && object.has_fields(&self.fields);
+        let seen = |object: &&Arc<Stored>| {
+            self.labels.matches(&***object)
+                && object.has_fields(&self.fields)
+                && self.within.as_ref().is_none_or(|within| within.takes(object))
+        };
         match (change.before.as_ref().filter(seen), change.after.as_ref().filter(seen)) {
             (None, None) => None,
             (None, Some(after)) => Some(WatchEvent::Added(Arc::clone(after))),

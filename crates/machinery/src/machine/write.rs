@@ -268,6 +268,7 @@ impl Machine {
         if rules.generation != Generation::None {
             body["metadata"]["generation"] = 1.into();
         }
+        self.stamp(key, &mut body);
         let mut errors = writing.version.schema.validate(&body, false);
         errors.extend(rules.check.into_iter().flat_map(|check| check(&body, None)));
         errors.extend(metadata::validate(&body["metadata"], kind.namespaced, rules.names));
@@ -315,6 +316,7 @@ impl Machine {
             Some(_) => {}
         }
         writing.prepare_update(&mut body, live);
+        self.stamp(key, &mut body);
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
         let managed = if managed.same_but_for_times(&live.managed) && typed::same(&body, &live.body) {
             // A change of nothing but times is none.

@@ -1,0 +1,152 @@
+//! Permission claims: which objects of a workspace an export's owner sees, because the workspace's binding says so.
+//!
+//! As in kcp, what was granted bears a label that the server puts on it. So an object that is granted, or granted no more,
+//! is seen to come and to go by whoever watches the export's view.
+
+use std::sync::Arc;
+
+use mailboat_machinery::{MARK_PREFIX, Mark, Marks, Stored};
+use mailboat_object::json::Raw;
+use mailboat_object::{ClusterId, Key, KindId, LabelSelector, Name};
+use serde_json::Value;
+use sha2::{Digest, Sha224};
+
+use super::{Round, binding};
+
+/// The kind that a claim is about.
+pub(super) fn kind_of(claim: &Value) -> KindId {
+    let text = |member: &str| claim[member].as_str().unwrap_or_default();
+    KindId::new(text("group"), text("resource"))
+}
+
+/// Whether a claim allows a verb. Claims of `v1alpha1` name none, and allow all.
+pub(super) fn allows(claim: &Value, verb: &str) -> bool {
+    let Some(verbs) = claim["verbs"].as_array() else { return true };
+    verbs.iter().any(|one| one == verb || one == "*")
+}
+
+/// The label of what an export's owner sees by claims.
+pub(super) fn label_of(export: &Key) -> Name {
+    let text = format!("{}:{}", export.cluster.0, export.name);
+    Name::new(&format!("{MARK_PREFIX}{}", base62(&Sha224::digest(text))))
+}
+
+/// The value of that label on objects of a kind.
+pub(super) fn value_of(kind: &KindId) -> Name {
+    Name::new(&base62(&Sha224::digest(format!("{}/{}", kind.group(), kind.resource()))))
+}
+
+/// The claims of an export that a binding accepts.
+pub(super) fn accepted<'b>(binding: &'b Value, export: &'b Value) -> impl Iterator<Item = &'b Value> {
+    let claimed: Vec<KindId> = claims(export).map(kind_of).collect();
+    claims(binding).filter(move |claim| claim["state"] == "Accepted" && claimed.contains(&kind_of(claim)))
+}
+
+fn claims(of: &Value) -> impl Iterator<Item = &Value> {
+    of["spec"]["permissionClaims"].as_array().into_iter().flatten()
+}
+
+impl Round<'_, '_> {
+    /// Labels what the bindings of a cluster grant, and takes the labels off all else.
+    pub(super) fn follow_claims(&mut self, cluster: &ClusterId) {
+        let mut marks = Marks::new();
+        for binding in self.all(cluster, &binding::kind()) {
+            self.add_marks(&binding, &mut marks);
+        }
+        let marks = self.workspaces.shared(marks);
+        self.machine.mark(cluster, &marks);
+    }
+
+    fn add_marks(&self, binding: &Stored, marks: &mut Marks) {
+        if binding.is_deleting() {
+            return;
+        }
+        let export = binding::export_of(self.machine, binding).and_then(|key| self.machine.get(&key).ok());
+        let Some(export) = export else { return };
+        let label = label_of(&export.key);
+        for claim in accepted(binding.body(), export.body()) {
+            let kind = kind_of(claim);
+            let Some(objects) = selector(claim) else { continue };
+            let value = value_of(&kind);
+            marks.entry(kind).or_default().push(Mark { label: label.clone(), value, objects });
+        }
+    }
+}
+
+/// Which objects a claim is about; none: it cannot be understood, so that nothing is granted by it.
+fn selector(claim: &Value) -> Option<LabelSelector> {
+    let selector = &claim["selector"];
+    if selector.is_null() || selector["matchAll"] == true {
+        return Some(LabelSelector::everything());
+    }
+    let text = selector.to_string();
+    let selector = LabelSelector::from_json(Raw::parse(text.as_bytes()).ok()?).ok()?;
+    // One that says nothing selects nothing: only `matchAll` grants everything.
+    (!selector.is_everything()).then_some(selector)
+}
+
+impl super::Workspaces {
+    /// The same marks as others have, if others have them: a thousand mailboxes share one.
+    fn shared(&self, marks: Marks) -> Arc<Marks> {
+        let mut known = self.marks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.retain(|marks| marks.strong_count() > 0);
+        let found = known.iter().filter_map(std::sync::Weak::upgrade).find(|known| **known == marks);
+        found.unwrap_or_else(|| {
+            let marks = Arc::new(marks);
+            known.push(Arc::downgrade(&marks));
+            marks
+        })
+    }
+}
+
+/// A digest in letters and digits, short enough for a label.
+fn base62(digest: &[u8]) -> String {
+    const LETTERS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut number = digest.to_vec();
+    let mut text = String::new();
+    while number.iter().any(|byte| *byte != 0) {
+        let mut rest = 0_u32;
+        for byte in &mut number {
+            let here = rest * 256 + u32::from(*byte);
+            // Below 256, since the rest is below 62.
+            *byte = u8::try_from(here / 62).unwrap_or(u8::MAX);
+            rest = here % 62;
+        }
+        text.push(char::from(LETTERS[usize::try_from(rest).unwrap_or(0)]));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_fit_into_labels() {
+        let text = base62(&Sha224::digest("root:espw"));
+        assert!(text.len() <= 38 && text.chars().all(|one| one.is_ascii_alphanumeric()), "{text}");
+        assert_ne!(value_of(&KindId::new("", "secrets")), value_of(&KindId::new("", "configmaps")));
+    }
+
+    #[test]
+    fn a_claim_grants_what_both_sides_say() {
+        let export = json!({ "spec": { "permissionClaims": [{ "resource": "secrets" }, { "resource": "configmaps" }] } });
+        let binding = json!({ "spec": { "permissionClaims": [
+            { "resource": "secrets", "state": "Rejected" }, { "resource": "configmaps", "state": "Accepted" },
+            { "resource": "namespaces", "state": "Accepted" },
+        ] } });
+        let granted: Vec<KindId> = accepted(&binding, &export).map(kind_of).collect();
+        assert_eq!(granted, [KindId::new("", "configmaps")]);
+    }
+
+    #[test]
+    fn a_selector_that_says_nothing_grants_nothing() {
+        assert!(selector(&json!({})).is_some_and(|all| all.is_everything()));
+        assert!(selector(&json!({ "selector": { "matchAll": true } })).is_some());
+        assert!(selector(&json!({ "selector": { "matchLabels": { "app": "shop" } } })).is_some());
+        assert!(selector(&json!({ "selector": {} })).is_none());
+        assert!(selector(&json!({ "selector": { "matchLabels": 7 } })).is_none());
+    }
+}
