@@ -32,6 +32,8 @@ pub struct Plain {
     words: Vec<(String, String)>,
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
+    /// What comes now is the object of a bookmark.
+    bookmark: bool,
 }
 
 impl Plain {
@@ -69,7 +71,10 @@ impl Plain {
 
     fn object(&mut self, members: &Map<String, Value>) -> Value {
         let kind = members.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let many = kind.ends_with("List") || kind == "Table";
+        // Which version a list or a bookmark tells depends on what else happens at a server.
+        let bookmark = members.get("type").is_some_and(|kind| kind == "BOOKMARK");
+        let many = kind.ends_with("List") || kind == "Table" || self.bookmark;
+        self.bookmark = bookmark;
         let mut shown = Map::new();
         for (name, value) in members {
             let value = match (name.as_str(), value) {
@@ -81,12 +86,6 @@ impl Plain {
             };
             shown.insert(name.clone(), value);
         }
-        // Which version a bookmark tells depends on what else happens at a server.
-        if members.get("type").is_some_and(|kind| kind == "BOOKMARK")
-            && let Some(version) = shown.get_mut("object").and_then(|object| object.get_mut("metadata"))
-        {
-            version["resourceVersion"] = "<version>".into();
-        }
         Value::Object(shown)
     }
 
@@ -94,7 +93,7 @@ impl Plain {
         let mut shown = Map::new();
         for (name, value) in metadata {
             let value = match (name.as_str(), value) {
-                ("resourceVersion", Value::String(_)) if many => "<version of the list>".into(),
+                ("resourceVersion", Value::String(_)) if many => "<version>".into(),
                 ("resourceVersion", Value::String(version)) if version.len() > 1 => self.version(version),
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("name", Value::String(text)) => self.name(text, metadata),

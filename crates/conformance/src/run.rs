@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use mailboat_testkit::{EdgeSpec, World};
@@ -64,6 +65,8 @@ pub struct Outcome {
     pub case: String,
     /// How many answers were compared.
     pub answers: usize,
+    /// How long it took, on both servers together.
+    pub took: Duration,
     /// What differs, in words; empty: it passed.
     pub differences: Vec<String>,
 }
@@ -90,6 +93,14 @@ impl Report {
             .map(|outcome| format!("{}\n{}", outcome.case, outcome.differences.join("\n")))
             .chain(self.stale.iter().cloned())
             .collect()
+    }
+
+    /// The cases that took longest, longest first.
+    pub fn slowest(&self, count: usize) -> Vec<(&str, Duration)> {
+        let mut all: Vec<_> = self.outcomes.iter().map(|outcome| (&*outcome.case, outcome.took)).collect();
+        all.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        all.truncate(count);
+        all
     }
 
     /// How many cases passed.
@@ -191,12 +202,15 @@ async fn compare(
             number += 1;
             let number = number;
             let ground = &ground;
-            async move { (case, ground.both(case, number).await) }
+            async move {
+                let began = Instant::now();
+                (case, ground.both(case, number).await, began.elapsed())
+            }
         });
         let mut played = futures::stream::iter(playing).buffered(AT_ONCE);
-        while let Some((case, both)) = played.next().await {
+        while let Some((case, both, took)) = played.next().await {
             let (real, hub) = both?;
-            report.outcomes.push(judge(case, &real, &hub, known, used));
+            report.outcomes.push(Outcome { took, ..judge(case, &real, &hub, known, used) });
         }
     }
     Ok(())
@@ -231,7 +245,9 @@ impl Ground<'_> {
                 self.namespace(server, &words["ns"]).await?;
             }
         }
-        Ok((play(self.real, case, &words, &[]).await, play(self.hub, case, &words, &[]).await))
+        // Where real servers keep an object is the name of the world.
+        let kept = [("Key: /peer/".to_owned(), "Key: /registry/".to_owned())];
+        Ok((play(self.real, case, &words, &kept).await, play(self.hub, case, &words, &[]).await))
     }
 
     async fn namespace(&self, server: &Server, name: &str) -> Result<(), Error> {
@@ -265,5 +281,5 @@ fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut
         }
     }
     let requests = case.steps.iter().filter(|step| !matches!(step.action, Action::Let { .. })).count();
-    Outcome { case: case.to_string(), answers: requests, differences }
+    Outcome { case: case.to_string(), answers: requests, took: Duration::ZERO, differences }
 }

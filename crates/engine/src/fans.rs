@@ -335,7 +335,7 @@ impl Leg {
     }
 
     /// Whether it is held and has no slot yet by which that could be told.
-    fn is_bare(&self) -> bool {
+    pub fn is_bare(&self) -> bool {
         self.first().is_none() && self.hold().is_some()
     }
 }

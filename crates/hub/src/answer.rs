@@ -35,9 +35,12 @@ pub(crate) fn json(code: StatusCode, content: &impl Serialize) -> Answer {
     bytes(code, JSON, serde_json::to_vec(content).unwrap_or_default())
 }
 
+/// The media type of words.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// An answer in words.
 pub(crate) fn text(code: StatusCode, content: &'static str) -> Answer {
-    bytes(code, "text/plain; charset=utf-8", content)
+    bytes(code, TEXT, content)
 }
 
 /// A YAML answer.

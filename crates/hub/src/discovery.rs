@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mailboat_machinery::Kind;
+use mailboat_machinery::{Kind, Origin};
 use serde_json::{Value, json};
 
 /// What can be done to objects of nearly all kinds, in the order in which servers say it.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The same for custom resources, which servers say in another order.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The kinds of one place by group and version, most important first.
 pub(crate) struct Discovery {
@@ -32,6 +36,8 @@ struct Resource {
     kind: String,
     namespaced: bool,
     verbs: Vec<&'static str>,
+    /// By which clients see that objects are stored in another version now.
+    storage: Option<String>,
     short: Vec<String>,
     categories: Vec<String>,
     parts: Vec<Part>,
@@ -193,11 +199,15 @@ impl Resource {
             kind: kind.to_owned(),
             verbs,
         };
+        let custom = kind.origin == Origin::Custom;
         if kind.rules.scale.is_some() {
             parts.push(part("scale", "autoscaling", "v1", "Scale", &["get", "patch", "update"]));
         }
         if kind.rules.status.is_some() {
             parts.push(part("status", kind.id.group(), version, &kind.name, &["get", "patch", "update"]));
+        }
+        if custom {
+            parts.reverse();
         }
         let (group, resource) = (kind.id.group(), kind.id.resource());
         if group.is_empty() && resource == "serviceaccounts" {
@@ -208,12 +218,14 @@ impl Resource {
         }
         let texts = |names: &[mailboat_object::Name]| names.iter().map(ToString::to_string).collect();
         let whole = group.is_empty() && resource == "namespaces";
+        let native_verbs = VERBS.into_iter().filter(|verb| !whole || *verb != "deletecollection");
         Self {
             name: resource.to_owned(),
             singular: kind.naming.singular.to_string(),
             kind: kind.name.to_string(),
             namespaced: kind.namespaced,
-            verbs: VERBS.into_iter().filter(|verb| !whole || *verb != "deletecollection").collect(),
+            verbs: if custom { CUSTOM_VERBS.into() } else { native_verbs.collect() },
+            storage: Some(storage_hash(kind)),
             short: texts(&kind.naming.short),
             categories: texts(&kind.naming.categories),
             parts,
@@ -227,6 +239,7 @@ impl Resource {
             kind: kind.to_owned(),
             namespaced,
             verbs: vec!["create"],
+            storage: None,
             short: Vec::new(),
             categories: Vec::new(),
             parts: Vec::new(),
@@ -240,6 +253,9 @@ impl Resource {
         });
         set_texts(&mut line, "shortNames", &self.short);
         set_texts(&mut line, "categories", &self.categories);
+        if let Some(hash) = &self.storage {
+            line["storageVersionHash"] = hash.as_str().into();
+        }
         let mut lines = vec![line];
         for part in &self.parts {
             let mut line = json!({
@@ -275,6 +291,14 @@ impl Resource {
         }
         told
     }
+}
+
+fn storage_hash(kind: &Kind) -> String {
+    use base64::Engine as _;
+    use sha2::Digest as _;
+    let version = kind.versions.first().map_or("", |version| version.name.as_str());
+    let hash = sha2::Sha256::digest(format!("{}/{version}/{}", kind.id.group(), kind.name));
+    base64::prelude::BASE64_STANDARD.encode(&hash[..8])
 }
 
 fn set_texts(value: &mut Value, member: &str, texts: &[String]) {

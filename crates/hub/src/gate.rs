@@ -99,7 +99,7 @@ impl Gate {
         let acting =
             self.rights(|rights| user.impersonate(pairs, |user, asked| rights.decide(cluster, user, asked)));
         acting.map_err(|error| match error {
-            ImpersonationError::NoUser(_) => Status::internal(error.to_string()),
+            ImpersonationError::NoUser(_) => Status::bad_request(error.to_string()),
             ImpersonationError::Forbidden { .. } => Status::other(403, "Forbidden", error.to_string()),
         })
     }
@@ -160,7 +160,7 @@ impl Gate {
             return Ok(());
         }
         let message = format!("forbidden: {}", asked.refusal(&user.name));
-        Err(Status::other(403, "Forbidden", message))
+        Err(Status::other(403, "Forbidden", message).without_details())
     }
 
     /// Refuses a role or binding, as it would be stored, that gives away what its writer does not have.

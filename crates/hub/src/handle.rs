@@ -12,7 +12,7 @@ use http::header::USER_AGENT;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
-use mailboat_machinery::{Kind, KindVersion, Status};
+use mailboat_machinery::{Kind, KindVersion, Origin, Status};
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
@@ -71,7 +71,8 @@ where
     let user = hub.gate().acting(&cluster, &user, &head.headers)?;
     let Some(asked) = Asked::read(rest) else {
         hub.gate().check_path(&cluster, &user, &head.method, rest)?;
-        return Err(Status::unserved());
+        let core = rest.trim_start_matches('/').starts_with("api/");
+        return Err(if core { unserved(hub, &place, "") } else { Status::unserved() });
     };
     let query = Query::read(head.uri.query())?;
     let Asked::Objects(path) = asked else {
@@ -100,11 +101,12 @@ where
     }
     let accepted = Accepted::of(&head.headers)?;
     let id = KindId::new(&path.group, &path.resource);
-    let kind = hub.peek(|machine| place.kind(hub, machine, &id)).ok_or_else(Status::unserved)?;
+    let missing = || unserved(hub, &place, &path.group);
+    let kind = hub.peek(|machine| place.kind(hub, machine, &id)).ok_or_else(missing)?;
     let version = kind.version(&path.version).filter(|_| !path.version.is_empty()).cloned();
-    let version = version.ok_or_else(Status::unserved)?;
+    let version = version.ok_or_else(missing)?;
     if !kind.namespaced && !path.namespace.is_empty() {
-        return Err(Status::unserved());
+        return Err(missing());
     }
     if place.cluster.is_none() && !matches!(verb, "list" | "watch") {
         return Err(not_allowed());
@@ -129,9 +131,10 @@ where
 fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static str> {
     let named = !path.name.is_empty();
     Some(match (method, named) {
-        (&Method::GET | &Method::HEAD, true) => "get",
-        (&Method::GET | &Method::HEAD, false) if query.is("watch") => "watch",
-        (&Method::GET | &Method::HEAD, false) => "list",
+        (&Method::GET, _) if path.watched => "watch",
+        (&Method::GET, true) => "get",
+        (&Method::GET, false) if query.is("watch") => "watch",
+        (&Method::GET, false) => "list",
         (&Method::POST, false) => "create",
         (&Method::POST, true) if path.subresource == "token" && path.resource == "serviceaccounts" => {
             "create"
@@ -167,9 +170,15 @@ fn about(hub: &Hub, place: &Place, asked: &Asked, headers: &HeaderMap) -> Result
         Asked::CoreVersions => discovery().core_versions(hub.address()),
         Asked::Groups => discovery().groups(),
         Asked::Group(group) => found(discovery().one_group(group))?,
-        Asked::Kinds { group, version } => found(discovery().kinds(group, version))?,
+        Asked::Kinds { group, version } => {
+            discovery().kinds(group, version).ok_or_else(|| unserved(hub, place, group))?
+        }
         Asked::OpenApiV2 => openapi::v2(),
-        Asked::OpenApiIndex => hub.peek(|machine| openapi::index(&place.kinds(hub, machine), &place.prefix)),
+        Asked::OpenApiIndex => {
+            let index = hub.peek(|machine| openapi::index(&place.kinds(hub, machine), &place.prefix));
+            // So real servers call it, though it is JSON.
+            return Ok(answer::bytes(StatusCode::OK, answer::TEXT, index.to_string()));
+        }
         Asked::OpenApi { group, version } => {
             let kinds = hub.peek(|machine| place.kinds(hub, machine));
             found(openapi::document(&kinds, group, version))?
@@ -177,6 +186,16 @@ fn about(hub: &Hub, place: &Place, asked: &Asked, headers: &HeaderMap) -> Result
         Asked::Objects(_) => return Err(Status::unserved()),
     };
     Ok(answer::json(StatusCode::OK, &value))
+}
+
+/// 404: there is no such kind. A group that the server knows by itself says so in JSON, others have nobody who could.
+fn unserved(hub: &Hub, place: &Place, group: &str) -> Status {
+    let native = |kind: &Arc<Kind>| kind.id.group() == group && kind.origin == Origin::Native;
+    if hub.peek(|machine| place.kinds(hub, machine)).iter().any(native) && place.view.is_none() {
+        Status::unserved().without_details()
+    } else {
+        Status::unserved()
+    }
 }
 
 /// What clients take us for: the version of Kubernetes whose API this is.
@@ -205,7 +224,7 @@ where
 
 fn not_allowed() -> Status {
     let message = "the server does not allow this method on the requested resource";
-    Status::other(405, "MethodNotAllowed", message)
+    Status::other(405, "MethodNotAllowed", message).without_details()
 }
 
 impl Call<'_> {

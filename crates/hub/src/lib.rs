@@ -26,6 +26,7 @@ mod handle;
 mod hub;
 mod keeper;
 mod media;
+mod members;
 mod openapi;
 mod path;
 mod place;

@@ -54,6 +54,8 @@ pub(crate) struct ObjectPath {
     pub name: Name,
     /// The subresource; empty: the object itself.
     pub subresource: String,
+    /// It is to be watched: an old way to say so, which some clients still know.
+    pub watched: bool,
 }
 
 impl Asked {
@@ -88,6 +90,11 @@ impl Asked {
 
 impl ObjectPath {
     fn read(group: &str, version: &str, rest: &[&str]) -> Option<Self> {
+        if let ["watch", rest @ ..] = rest
+            && !rest.is_empty()
+        {
+            return Some(Self { watched: true, ..Self::read(group, version, rest)? });
+        }
         let (namespace, rest) = match rest {
             // Namespaces have subresources of their own, and none of them is a kind.
             ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => ("", rest),
@@ -107,6 +114,7 @@ impl ObjectPath {
             resource: resource.to_owned(),
             name: Name::new(&decoded(name)?),
             subresource: subresource.to_owned(),
+            watched: false,
         })
     }
 }

@@ -1,11 +1,16 @@
 //! What a request's query asks for.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use mailboat_machinery::{ListVersion, Status};
+use mailboat_machinery::{FieldError, ListVersion, Status};
 use mailboat_object::{FieldSelector, LabelSelector, Name, Version};
+use serde_json::{Value, json};
 
 use crate::path::decoded;
+
+/// The longest name of a field manager.
+const MANAGER_LIMIT_BYTES: usize = 128;
 
 /// A request's query.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +61,9 @@ impl Query {
 
     fn number(&self, name: &str) -> Result<Option<u64>, Status> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        match text.parse() {
-            Ok(number) => Ok(Some(number)),
+        match text.parse::<i64>() {
+            // Less than nothing is nothing.
+            Ok(number) => Ok(u64::try_from(number).ok()),
             Err(_) => Err(Status::bad_request(format!("{name}: a whole number is expected, not {text:?}"))),
         }
     }
@@ -79,24 +85,82 @@ impl Query {
     /// The version that is named, if any.
     pub(crate) fn version(&self) -> Result<Option<Version>, Status> {
         let Some(text) = self.get("resourceVersion") else { return Ok(None) };
-        let bad = || Status::bad_request(format!("invalid resource version {text:?}"));
-        text.parse().map(Version).map(Some).map_err(|_| bad())
+        text.parse().map(Version).map(Some).map_err(|_| Status::internal(bad_version(text)))
     }
 
     /// As of which version a list is asked for.
     pub(crate) fn list_version(&self) -> Result<ListVersion, Status> {
-        let version = self.version()?;
-        let forbidden = |what: &str| Err(Status::bad_request(format!("resourceVersionMatch: {what}")));
+        let version = self.version().map_err(|_| {
+            let text = self.get("resourceVersion").unwrap_or_default();
+            Status::bad_request(format!("invalid resource version: {}", bad_version(text)))
+        })?;
+        self.check_list(version, false)?;
         match (self.get("resourceVersionMatch"), version) {
-            (None, None) => Ok(ListVersion::Latest),
             (None, Some(version)) if self.get("limit").is_some() && version.0 > 0 => {
                 Ok(ListVersion::Exact(version))
             }
-            (None | Some("NotOlderThan"), Some(version)) => Ok(ListVersion::NotOlderThan(version)),
-            (Some("Exact"), Some(Version(0))) => forbidden("Exact cannot be used with resourceVersion 0"),
             (Some("Exact"), Some(version)) => Ok(ListVersion::Exact(version)),
-            (Some("Exact" | "NotOlderThan"), None) => forbidden("cannot be used without resourceVersion"),
-            (Some(other), _) => forbidden(&format!("Exact and NotOlderThan are known, {other:?} is not")),
+            (_, Some(version)) => Ok(ListVersion::NotOlderThan(version)),
+            (_, None) => Ok(ListVersion::Latest),
+        }
+    }
+
+    /// Refuses options of a list or a watch that do not go together.
+    pub(crate) fn check_list(&self, version: Option<Version>, watch: bool) -> Result<(), Status> {
+        const FIELD: &str = "resourceVersionMatch";
+        let wanted = self.get(FIELD);
+        let initial = self.get("sendInitialEvents").is_some();
+        let forbidden = |what: &str| FieldError::forbidden(FIELD, what);
+        let mut errors = Vec::new();
+        if watch {
+            match wanted {
+                None if initial => {
+                    errors.push(forbidden(
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    ));
+                }
+                Some(_) if !initial => {
+                    errors.push(forbidden(
+                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                    ));
+                }
+                Some(other) if other != "NotOlderThan" => {
+                    errors.push(forbidden(
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    ));
+                    errors.push(FieldError::unsupported(FIELD, &json!(other), &[json!("NotOlderThan")]));
+                }
+                _ => {}
+            }
+        } else {
+            match wanted {
+                Some("Exact" | "NotOlderThan") if version.is_none() => {
+                    errors.push(forbidden(
+                        "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                    ));
+                }
+                Some("Exact") if version == Some(Version(0)) => {
+                    errors.push(forbidden(
+                        "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                    ));
+                }
+                None | Some("Exact" | "NotOlderThan") => {}
+                Some(other) => {
+                    let known = ["Exact", "NotOlderThan", ""].map(Value::from);
+                    errors.push(FieldError::unsupported(FIELD, &json!(other), &known));
+                }
+            }
+            if initial {
+                errors.push(FieldError::forbidden(
+                    "sendInitialEvents",
+                    "sendInitialEvents is forbidden for list",
+                ));
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
         }
     }
 
@@ -106,22 +170,16 @@ impl Query {
     }
 
     /// Whether to check and answer, but store nothing.
-    pub(crate) fn dry_run(&self) -> Result<bool, Status> {
-        match self.get("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(Status::bad_request(format!("dryRun: All is known, {other:?} is not"))),
-        }
+    pub(crate) fn dry_run(&self) -> bool {
+        self.get("dryRun") == Some("All")
     }
 
-    pub(crate) fn field_validation(&self) -> Result<FieldValidation, Status> {
+    /// What to do with members that a kind does not declare.
+    pub(crate) fn field_validation(&self) -> FieldValidation {
         match self.get("fieldValidation") {
-            None | Some("Warn") => Ok(FieldValidation::Warn),
-            Some("Ignore") => Ok(FieldValidation::Ignore),
-            Some("Strict") => Ok(FieldValidation::Strict),
-            Some(other) => Err(Status::bad_request(format!(
-                "fieldValidation: Ignore, Warn and Strict are known, {other:?} is not"
-            ))),
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
         }
     }
 
@@ -129,6 +187,62 @@ impl Query {
     pub(crate) fn manager(&self) -> Option<Name> {
         self.get("fieldManager").map(Name::new)
     }
+
+    /// Refuses options of a write that make no sense; `what` is the kind of these options, such as `CreateOptions`.
+    pub(crate) fn check_write(&self, what: &str) -> Result<(), Status> {
+        const KNOWN_VALIDATION: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+        let mut errors = Vec::new();
+        if let Some(other) = self.get("dryRun").filter(|text| *text != "All") {
+            errors.push(FieldError::unsupported("dryRun", &json!([other]), &[json!("All")]));
+        }
+        if let Some(manager) = self.get("fieldManager") {
+            if manager.len() > MANAGER_LIMIT_BYTES {
+                errors.push(FieldError::too_long("fieldManager", MANAGER_LIMIT_BYTES as u64));
+            }
+            let odd = manager.chars().enumerate().find(|(_, letter)| letter.is_control());
+            if let Some((at, letter)) = odd {
+                let sentence = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
+                errors.push(FieldError {
+                    field: "fieldManager".to_owned(),
+                    reason: "FieldValueInvalid",
+                    body: format!("Invalid value: {}: {sentence}", quoted(manager)),
+                });
+            }
+        }
+        if let Some(other) = self.get("fieldValidation").filter(|text| !KNOWN_VALIDATION.contains(text)) {
+            let known = KNOWN_VALIDATION.map(Value::from);
+            errors.push(FieldError::unsupported("fieldValidation", &json!(other), &known));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", what, "", &errors)) }
+    }
+}
+
+/// Why a version cannot be read, in the words of real servers.
+fn bad_version(text: &str) -> String {
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+}
+
+/// A text as Go quotes it, as far as it differs from JSON.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '"' | '\\' => out.extend(['\\', letter]),
+            control if control.is_control() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]
@@ -155,12 +269,13 @@ mod tests {
             version("resourceVersion=7&resourceVersionMatch=Exact").unwrap(),
             ListVersion::Exact(Version(7))
         );
-        for bad in [
-            "resourceVersionMatch=Exact",
-            "resourceVersion=0&resourceVersionMatch=Exact",
-            "resourceVersion=x",
+        for (bad, code) in [
+            ("resourceVersionMatch=Exact", 422),
+            ("resourceVersion=0&resourceVersionMatch=Exact", 422),
+            ("resourceVersion=1&resourceVersionMatch=Nearly", 422),
+            ("resourceVersion=x", 400),
         ] {
-            assert_eq!(version(bad).unwrap_err().code(), 400, "{bad}");
+            assert_eq!(version(bad).unwrap_err().code(), code, "{bad}");
         }
     }
 }

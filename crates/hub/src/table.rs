@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 
 pub(crate) use path::values;
 
+/// What the first column of every table tells.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
+    resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
+    intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
 /// Which part of the object goes with each row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Include {
@@ -40,7 +46,7 @@ impl Columns {
     pub(crate) fn of(kind: &Kind, version: &KindVersion) -> Self {
         let mut definitions = vec![json!({
             "name": "Name", "type": "string", "format": "name", "priority": 0,
-            "description": "Name must be unique within a namespace.",
+            "description": NAME,
         })];
         let mut cells = vec![Cell::Name];
         if kind.origin == Origin::Native {
@@ -93,7 +99,7 @@ impl Columns {
     fn row(&self, object: &Stored, include: Include, now_seconds: u64) -> Value {
         let cells: Vec<Value> = self.cells.iter().map(|cell| cell.value(object, now_seconds)).collect();
         let type_meta = match include {
-            Include::Nothing => return json!({ "cells": cells }),
+            Include::Nothing => return json!({ "cells": cells, "object": null }),
             Include::Metadata => TypeMeta::MetadataOnly,
             Include::Object => TypeMeta::Version(&self.api_version),
         };
@@ -128,9 +134,14 @@ fn custom_value(body: &Value, value_type: &str, path: &str, now_seconds: u64) ->
 }
 
 fn definition(column: &Column) -> Value {
+    let description = if column.description.is_empty() {
+        format!("Custom resource definition column (in JSONPath format): {}", column.path)
+    } else {
+        column.description.clone()
+    };
     json!({
         "name": column.name, "type": column.value_type, "format": column.format,
-        "description": column.description, "priority": column.priority,
+        "description": description, "priority": column.priority,
     })
 }
 

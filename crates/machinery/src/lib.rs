@@ -39,6 +39,7 @@ pub mod machine;
 pub mod managed;
 mod metadata;
 pub mod object;
+mod quantity;
 pub mod random;
 pub mod schema;
 pub mod status;

@@ -90,6 +90,13 @@ impl ManagedFields {
         self.entries.is_empty()
     }
 
+    /// What was written through a part of an object that holds no managers of its own bears no time.
+    pub(crate) fn forget_times(&mut self, subresource: &str) {
+        for manager in self.entries.iter_mut().filter(|manager| *manager.subresource == *subresource) {
+            manager.time_seconds = None;
+        }
+    }
+
     /// Whether the two differ in nothing but times.
     pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
         self.entries.len() == other.entries.len()

@@ -254,7 +254,7 @@ fn validate_maps(metadata: &Value, errors: &mut Vec<FieldError>) {
 
 fn validate_owners(metadata: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
-    let mut controllers = 0;
+    let mut controllers = Vec::new();
     for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
         for (member, what) in [
             ("apiVersion", "version must not be empty"),
@@ -266,12 +266,46 @@ fn validate_owners(metadata: &Value, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(&format!("{path}.{member}"), &owner[member], what));
             }
         }
-        controllers += usize::from(owner["controller"] == true);
+        if owner["controller"] == true {
+            let text = |member: &str| owner[member].as_str().unwrap_or_default();
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
     }
-    if controllers > 1 {
-        let what = "Only one reference can have Controller set to true";
-        errors.push(FieldError::invalid(path, &metadata["ownerReferences"], what));
+    if let [first, second, ..] = controllers.as_slice() {
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let owners: Vec<String> = owners.map(shown_owner).collect();
+        errors.push(FieldError {
+            field: path.to_owned(),
+            reason: "FieldValueInvalid",
+            body: format!(
+                "Invalid value: [{}]: Only one reference can have Controller set to true. Found \"true\" in \
+                 references for {first} and {second}",
+                owners.join(",")
+            ),
+        });
     }
+}
+
+/// An owner reference with its members in the order in which servers write them.
+fn shown_owner(owner: &Value) -> String {
+    let members = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown = members.iter().filter_map(|name| Some(format!("{name:?}:{}", owner.get(name)?)));
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+}
+
+/// Finalizers of kinds that the server knows by itself must say whose they are.
+pub(crate) fn validate_native_finalizers(metadata: &Value) -> Vec<FieldError> {
+    const STANDARD: [&str; 3] = [FINALIZER_ORPHAN, FINALIZER_FOREGROUND, "kubernetes"];
+    let finalizers = metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    finalizers
+        .enumerate()
+        .filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name))
+        .map(|(index, name)| {
+            let field = format!("metadata.finalizers[{index}]");
+            let what = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid(&field, &Value::from(name), what)
+        })
+        .collect()
 }
 
 fn validate_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
@@ -298,6 +332,10 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const LETTER_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const WHOLE_KEY: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+    with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
+    'example.com/MyName')";
 const KEY: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -326,8 +364,10 @@ fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
     if name.len() > longest {
         errors.push(format!("must be no more than {longest} bytes"));
     }
-    if !fits {
-        errors.push(what.to_owned());
+    match rule {
+        _ if fits => {}
+        NameRule::Label if name.contains('.') => errors.push("must not contain dots".to_owned()),
+        _ => errors.push(what.to_owned()),
     }
     errors
 }
@@ -336,7 +376,7 @@ fn key_errors(key: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let name = match key.split_once('/') {
         None => key,
-        Some((_, name)) if name.contains('/') => return vec![format!("a valid label key {KEY}")],
+        Some((_, name)) if name.contains('/') => return vec![WHOLE_KEY.to_owned()],
         Some((prefix, name)) => {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());

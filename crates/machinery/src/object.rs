@@ -174,7 +174,8 @@ impl Serialize for Metadata<'_> {
             map.serialize_entry("annotations", annotations)?;
         }
         let mut managed = Some(&*stored.managed).filter(|managed| !managed.is_empty());
-        let mut version = Some(stored.version);
+        // What was only tried has no version.
+        let mut version = Some(stored.version).filter(|version| version.0 > 0);
         for (name, member) in self.members.into_iter().flatten().filter(|(name, _)| *name != "annotations") {
             if name.as_str() > "managedFields"
                 && let Some(managed) = managed.take()

@@ -5,6 +5,7 @@
 //! or a list is one piece or many.
 
 mod admit;
+mod empty;
 mod meta;
 mod parse;
 mod validate;
@@ -50,8 +51,24 @@ pub(crate) struct Node {
     pub any: bool,
     /// Its metadata is that of an object.
     pub embedded: bool,
+    /// What its text stands for.
+    pub form: Form,
     /// What else is asked of it.
     pub limits: Option<Box<Limits>>,
+}
+
+/// What a text stands for, in a kind that the server knows by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Form {
+    /// Itself.
+    #[default]
+    Text,
+    /// A quantity, such as `500m`, which has one form.
+    Quantity,
+    /// Bytes, as base64.
+    Bytes,
+    /// A time, which may be said to be none.
+    Time,
 }
 
 /// The type of a scalar, as far as merging looks at it.

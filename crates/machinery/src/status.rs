@@ -7,7 +7,14 @@ use serde_json::{Value, json};
 /// A refusal, as the server says it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {}: {}", .0.code, .0.reason, .0.message)]
-pub struct Status(Box<StatusBody>);
+pub struct Status(Box<StatusBody>, Details);
+
+/// Whether a refusal says that it has no details: real servers do where a generic part of them refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Details {
+    IfAny,
+    Always,
+}
 
 /// One thing that is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +48,11 @@ impl Status {
         let body = &*self.0;
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": body.status,
-            "message": body.message, "reason": body.reason, "code": body.code,
+            "message": body.message, "code": body.code,
         });
+        if !body.reason.is_empty() {
+            status["reason"] = body.reason.as_str().into();
+        }
         let mut details = json!({});
         let StatusDetails { name, group, kind, uid, causes, retry_after_seconds } = &body.details;
         for (key, text) in [("name", name), ("group", group), ("kind", kind), ("uid", uid)] {
@@ -53,13 +63,19 @@ impl Status {
         if !causes.is_empty() {
             details["causes"] = causes
                 .iter()
-                .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
+                .map(|cause| {
+                    let mut shown = json!({ "reason": cause.reason, "message": cause.message });
+                    if !cause.field.is_empty() {
+                        shown["field"] = cause.field.as_str().into();
+                    }
+                    shown
+                })
                 .collect();
         }
         if let Some(seconds) = retry_after_seconds {
             details["retryAfterSeconds"] = (*seconds).into();
         }
-        if details != json!({}) {
+        if details != json!({}) || self.1 == Details::Always {
             status["details"] = details;
         }
         status
@@ -71,13 +87,21 @@ impl Status {
     }
 
     fn new(code: u16, reason: &str, message: String) -> Self {
-        Self(Box::new(StatusBody {
+        let body = StatusBody {
             code,
             status: "Failure".to_owned(),
             reason: reason.to_owned(),
             message,
             details: StatusDetails::default(),
-        }))
+        };
+        Self(Box::new(body), Details::IfAny)
+    }
+
+    /// The same, which says that it has no details.
+    #[must_use]
+    pub fn without_details(mut self) -> Self {
+        self.1 = Details::Always;
+        self
     }
 
     fn about(mut self, kind: &KindId, name: &str) -> Self {
@@ -105,6 +129,12 @@ impl Status {
     /// 409: an object of this name is there already.
     pub fn already_exists(kind: &KindId, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{kind} {name:?} already exists")).about(kind, name)
+    }
+
+    /// The same, if the object is on its way out.
+    pub(crate) fn exists_deleting(kind: &KindId, name: &str) -> Self {
+        let message = format!("object is being deleted: {kind} {name:?} already exists");
+        Self::new(409, "AlreadyExists", message).about(kind, name)
     }
 
     /// 409: somebody was faster, or a precondition does not hold.
@@ -148,6 +178,7 @@ impl Status {
     /// 422: a JSON patch does not fit the object.
     pub fn unprocessable_patch() -> Self {
         Self::new(422, "Invalid", "the server rejected our request due to an error in our request".to_owned())
+            .without_details()
     }
 
     /// 400: the request cannot be understood.
@@ -217,17 +248,9 @@ impl FieldError {
     /// The reason of [`Self::wrong_type`].
     pub const WRONG_TYPE: &'static str = "FieldValueTypeInvalid";
 
-    /// A value of the wrong type.
-    pub fn wrong_type(field: &str, value: &Value, detail: impl Into<String>) -> Self {
-        // Servers say the type here instead of a value that is no scalar.
-        let shown = match value {
-            Value::Object(_) | Value::Array(_) => {
-                Value::from(if value.is_object() { "object" } else { "array" })
-            }
-            Value::Null => Value::from("null"),
-            scalar => scalar.clone(),
-        };
-        Self::told(field, Self::WRONG_TYPE, "Invalid value", Some(&shown), &detail.into())
+    /// A value of the wrong type. Servers say which type it has, and not the value.
+    pub fn wrong_type(field: &str, found: &str, detail: impl Into<String>) -> Self {
+        Self::told(field, Self::WRONG_TYPE, "Invalid value", Some(&found.into()), &detail.into())
     }
 
     /// A value that is not one of the known ones.

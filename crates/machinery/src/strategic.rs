@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::schema::{ListPatch, NodeId, Schema, UNTYPED};
+use crate::status::Status;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -27,6 +28,17 @@ pub(crate) enum BadStrategicPatch {
     /// An element of a list has no name to find its like by.
     #[error("map does not contain declared merge key: {0}")]
     NoMergeKey(String),
+}
+
+impl BadStrategicPatch {
+    /// As a server answers it.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            // Real servers fail to blame the client here.
+            Self::NoMergeKey(_) => Status::internal(self.to_string()),
+            other => Status::bad_request(other.to_string()),
+        }
+    }
 }
 
 /// Lays a strategic merge patch over an object.
@@ -106,6 +118,8 @@ impl Merge<'_> {
         node: NodeId,
     ) -> Result<(), BadStrategicPatch> {
         match value {
+            // What says how to change something that is not there says nothing.
+            Value::Object(patch) if patch.contains_key(DIRECTIVE) && !target.contains_key(name) => {}
             Value::Object(patch) => {
                 let present = target.entry(name).or_insert_with(|| Value::Object(Map::new()));
                 if !present.is_object() {
@@ -152,7 +166,7 @@ impl Merge<'_> {
                     merged.push(element.clone());
                 }
             }
-            return Ok(order.map_or(merged.clone(), |order| ordered(merged, order, &server, None)));
+            return Ok(ordered(merged, order.unwrap_or(patch), &server, None));
         };
         if patch.iter().any(|element| element[DIRECTIVE] == "replace") {
             return Ok(patch.iter().filter(|element| element[DIRECTIVE] != "replace").cloned().collect());
@@ -177,10 +191,8 @@ impl Merge<'_> {
                 }
             }
         }
-        Ok(match order {
-            Some(order) => ordered(merged, order, &server, Some(key)),
-            None => merged,
-        })
+        // Where no order is wanted, that of the patch is.
+        Ok(ordered(merged, order.unwrap_or(patch), &server, Some(key)))
     }
 
     /// The node of a member.
@@ -270,7 +282,7 @@ mod tests {
         let patch = json!({ "containers": [{ "name": "a", "image": "2", "args": ["z"] }, { "name": "c", "image": null }] });
         let after = spec(&before, &patch);
         let expected =
-            json!([{ "name": "a", "image": "2", "args": ["z"] }, { "name": "b" }, { "name": "c" }]);
+            json!([{ "name": "a", "image": "2", "args": ["z"] }, { "name": "c" }, { "name": "b" }]);
         assert_eq!(after["containers"], expected);
     }
 
@@ -286,7 +298,7 @@ mod tests {
         assert_eq!(retained["strategy"], json!({ "type": "Recreate" }));
         let removed =
             spec(&before, &json!({ "$deleteFromPrimitiveList/finalizers": ["x"], "finalizers": ["z"] }));
-        assert_eq!(removed["finalizers"], json!(["y", "z"]));
+        assert_eq!(removed["finalizers"], json!(["z", "y"]));
         let emptied = spec(&before, &json!({ "strategy": { "$patch": "delete" } }));
         assert_eq!(emptied["strategy"], json!({}));
     }

@@ -61,8 +61,7 @@ impl Engine {
     pub fn held_bare(&self, route: &RouteId, source: &Key) -> impl Iterator<Item = (DestinationId, &Hold)> {
         let fan = self.route_ids.get(route).and_then(|index| self.fans.find(*index, source));
         let legs = fan.and_then(|fan| self.fans.get(fan)).into_iter().flat_map(|fan| &fan.legs);
-        let bare = legs.filter(|leg| leg.slots.is_empty());
-        bare.filter_map(|leg| Some((leg.to, leg.hold.as_deref()?)))
+        legs.filter(|leg| leg.is_bare()).filter_map(|leg| Some((leg.to, leg.hold()?)))
     }
 
     /// The changes whose withdrawals are held, and how much each would withdraw.
@@ -102,7 +101,7 @@ impl Engine {
     pub(super) fn notice_claims(&mut self, id: SlotId) {
         let Some(state) = self.slots.get(id) else { return };
         let Some(verdict) = state.verdict.clone() else { return };
-        let notice = Notice { slot: state.key.clone(), verdict, fault: state.fault.clone() };
+        let notice = Notice { slot: state.key.clone(), verdict, fault: state.passing.fault.clone() };
         self.notices.push(notice);
     }
 
@@ -116,7 +115,7 @@ impl Engine {
     pub(super) fn notice_source(&mut self, id: FanId) {
         let Some(fan) = self.fans.get(id) else { return };
         let hold = fan.undecided().cloned();
-        let verdict = hold.map_or(Verdict::Settled, |hold| Verdict::Waiting(Wait::Undecided(hold)));
+        let verdict = hold.map_or(Verdict::Settled, |hold| Verdict::Waiting(Wait::Undecided(Box::new(hold))));
         self.notices.push(Notice { slot: fan.source.clone(), verdict, fault: None });
     }
 

@@ -1,10 +1,20 @@
 //! Questions about access, as objects that are created and answered at once.
 
+use mailboat_machinery::FieldError;
 use mailboat_object::ClusterId;
 use serde_json::{Value, json};
 
 use super::rbac::Rule;
 use super::{Asked, Decision, Rights, User};
+
+/// Refuses a question that asks for nothing, or for two things.
+pub fn check_access(spec: &Value) -> Result<(), FieldError> {
+    if spec["resourceAttributes"].is_object() != spec["nonResourceAttributes"].is_object() {
+        return Ok(());
+    }
+    let what = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    Err(FieldError::invalid("spec.resourceAttributes", &spec["resourceAttributes"], what))
+}
 
 /// Answers a `SelfSubjectAccessReview`: may whoever asks do this? The body is the one that was sent.
 pub fn self_subject_access(rights: &Rights, cluster: &ClusterId, user: &User, body: Value) -> Value {
@@ -66,7 +76,7 @@ pub fn token(whose: Result<(&User, &[String]), &str>, mut body: Value) -> Value 
         Ok((user, audiences)) => {
             json!({ "authenticated": true, "user": user_info(user), "audiences": audiences })
         }
-        Err(why) => json!({ "authenticated": false, "error": why, "user": {} }),
+        Err(why) => json!({ "error": why, "user": {} }),
     };
     body
 }

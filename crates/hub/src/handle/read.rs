@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use mailboat_machinery::{List, ListRequest, Origin, Status, Stored, TypeMeta, Within};
+use mailboat_object::FieldSelector;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
@@ -23,13 +24,20 @@ impl Call<'_> {
         match self.path.subresource.as_str() {
             "" => {}
             "status" if self.kind.rules.status.is_some() => {}
-            "scale" => {
+            "scale" if self.kind.rules.scale.is_some() => {
                 let scale = self.hub.read(|machine| machine.scale(&key)).await?;
                 return self.value(StatusCode::OK, &scale);
             }
-            _ => return Err(Status::unserved()),
+            _ => return Err(self.no_part()),
         }
-        let object = self.hub.read(|machine| machine.get(&key)).await?;
+        let wanted = self.query.version()?.unwrap_or_default();
+        let object = self.hub.read(|machine| {
+            if wanted > machine.version() {
+                return Err(Status::too_large_version(wanted.0, machine.version().0));
+            }
+            machine.get(&key)
+        });
+        let object = object.await?;
         self.object(StatusCode::OK, &object)
     }
 
@@ -54,11 +62,28 @@ impl Call<'_> {
             kind: self.kind.id.clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,
-            fields: self.query.fields()?,
+            fields: self.fields()?,
             limit: self.query.limit()?,
             continue_token: self.query.get("continue").map(str::to_owned),
             version: self.query.list_version()?,
         })
+    }
+
+    /// The fields by which objects are selected; a watch of one object, by its path, selects it by its name.
+    pub(super) fn fields(&self) -> Result<FieldSelector, Status> {
+        if self.path.name.is_empty() {
+            return self.query.fields();
+        }
+        format!("metadata.name={}", self.path.name).parse().map_err(|_| Status::unserved())
+    }
+
+    /// 404: the kind has no such subresource.
+    pub(super) fn no_part(&self) -> Status {
+        match self.kind.origin {
+            Origin::Native => Status::unserved().without_details(),
+            // Servers look for objects of kinds that are not their own before they look for parts.
+            Origin::Custom => Status::not_found(&self.kind.id, &self.path.name),
+        }
     }
 
     /// What is seen from where the request goes; none: everything.
@@ -152,7 +177,12 @@ impl Serialize for ShownList<'_> {
             map.serialize_entry("kind", call.kind.naming.list.as_str())?;
             map.serialize_entry("apiVersion", call.version.api_version.as_str())?;
         }
-        map.serialize_entry("metadata", &list_metadata(list))?;
+        let mut metadata = list_metadata(list);
+        if call.kind.origin == Origin::Custom && !metadata_only && list.continue_token.is_none() {
+            // So real servers write lists of kinds that they do not know by themselves.
+            metadata["continue"] = "".into();
+        }
+        map.serialize_entry("metadata", &metadata)?;
         let type_meta = match call.kind.origin {
             _ if metadata_only => TypeMeta::MetadataOnly,
             // A server that decodes into types of its own says the type once, for the list.

@@ -30,6 +30,8 @@ pub(super) fn answer(
     let gate = hub.gate();
     let mut answered = match (path.group.as_str(), path.resource.as_str()) {
         ("authorization.k8s.io", "selfsubjectaccessreviews") => {
+            review::check_access(&body["spec"])
+                .map_err(|error| Status::invalid("authorization.k8s.io", "", "", &[error]))?;
             gate.rights(|rights| review::self_subject_access(rights, cluster, user, body))
         }
         ("authorization.k8s.io", "selfsubjectrulesreviews") => {
@@ -89,7 +91,7 @@ fn refused(error: &AccountError, account: &Name) -> Status {
         AccountError::Invalid { field, what } => {
             let error =
                 FieldError { field: (*field).to_owned(), reason: "FieldValueInvalid", body: what.clone() };
-            Status::invalid("authentication.k8s.io", "TokenRequest", account, &[error])
+            Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error])
         }
         AccountError::NotFound { kind, name } => Status::not_found(&KindId::new("", kind), name),
         AccountError::OtherUid { .. } => {

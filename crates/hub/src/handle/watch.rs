@@ -27,11 +27,7 @@ const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 impl Call<'_> {
     pub(super) fn watch(&self) -> Result<Answer, Status> {
         let initial_events = self.query.is("sendInitialEvents");
-        if initial_events && self.query.get("resourceVersionMatch") != Some("NotOlderThan") {
-            return Err(Status::bad_request(
-                "sendInitialEvents needs resourceVersionMatch=NotOlderThan and allowWatchBookmarks=true",
-            ));
-        }
+        self.query.check_list(self.query.version()?, true)?;
         let bookmarks = self.query.is("allowWatchBookmarks");
         let start = match self.query.version()? {
             _ if initial_events => WatchStart::InitialEvents,
@@ -44,7 +40,7 @@ impl Call<'_> {
             kind: self.kind.id.clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,
-            fields: self.query.fields()?,
+            fields: self.fields()?,
             start,
         };
         // Listening begins before looking, so that nothing falls between the two.
@@ -161,7 +157,8 @@ impl Writer {
         };
         match &self.columns {
             Some((columns, include)) => {
-                let table = columns.table([&**object], *include, !self.columns_told, now_seconds());
+                let mut table = columns.table([&**object], *include, !self.columns_told, now_seconds());
+                table["metadata"]["resourceVersion"] = object.version.to_string().into();
                 self.columns_told = true;
                 line(out, what, &table);
             }
@@ -178,7 +175,7 @@ impl Writer {
     }
 
     fn bookmark(&self, version: Version, initial_events_end: bool) -> Value {
-        let mut metadata = json!({ "resourceVersion": version.to_string(), "creationTimestamp": null });
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
         if initial_events_end {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }

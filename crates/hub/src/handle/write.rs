@@ -2,7 +2,8 @@
 
 use http::StatusCode;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions, Written,
+    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions,
+    Written,
 };
 use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Name, Uid, Version};
@@ -12,7 +13,8 @@ use super::{Call, not_allowed};
 use crate::access::rbac;
 use crate::access::review::user_info;
 use crate::answer::{self, Answer};
-use crate::media::{Sent, unsupported};
+use crate::media::{Sent, unsupported, unsupported_patch};
+use crate::members;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::workspaces::OWNER;
@@ -26,31 +28,34 @@ impl Call<'_> {
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
-        let body = read(body, Sent::object(self.headers)?)?;
-        let options = self.write_options()?;
+        self.query.check_write("CreateOptions")?;
+        let mut options = self.write_options()?;
+        let body = self.body(body, &mut options)?;
         let written = self
             .store(&options, |machine, options, moment| {
                 machine.create(&self.key(), body.clone(), options, moment)
             })
             .await?;
-        self.written(&written)
+        self.written(&written, &options.flaws)
     }
 
     pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
         self.check_seen()?;
-        let body = read(body, Sent::object(self.headers)?)?;
-        let options = self.write_options()?;
+        self.query.check_write("UpdateOptions")?;
+        let mut options = self.write_options()?;
+        let body = self.body(body, &mut options)?;
         let written = self
             .store(&options, |machine, options, moment| {
                 machine.update(&self.key(), body.clone(), options, moment)
             })
             .await?;
-        self.written(&written)
+        self.written(&written, &options.flaws)
     }
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
         self.check_seen()?;
         let sent = Sent::patch(self.headers)?;
+        self.query.check_write("PatchOptions")?;
         let patch = read(body, sent)?;
         let mut options = self.write_options()?;
         let force = self.query.is("force");
@@ -63,23 +68,23 @@ impl Call<'_> {
                 options.manager = self.query.manager().unwrap_or_default();
                 Patch::Apply { intent: &patch, force }
             }
-            Sent::StrategicMergePatch | Sent::Json | Sent::Yaml | Sent::Protobuf => {
+            Sent::StrategicMergePatch => {
                 return Err(unsupported(
                     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
                 ));
             }
+            Sent::Json | Sent::Yaml | Sent::Protobuf => {
+                return Err(unsupported_patch());
+            }
         };
         if force && !matches!(patch, Patch::Apply { .. }) {
-            let error = mailboat_machinery::FieldError::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            );
+            let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         let written = self
             .store(&options, |machine, options, moment| machine.patch(&self.key(), patch, options, moment))
             .await?;
-        self.written(&written)
+        self.written(&written, &[])
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
@@ -115,10 +120,13 @@ impl Call<'_> {
             Origin::Custom => TypeMeta::Version(&self.version.api_version),
         };
         let items: Vec<_> = deleted.objects.iter().map(|deleted| deleted.object.shown(type_meta)).collect();
-        let list = json!({
+        let mut list = json!({
             "kind": *self.kind.naming.list, "apiVersion": *self.version.api_version,
             "metadata": { "resourceVersion": version.to_string() }, "items": items,
         });
+        if self.kind.origin == Origin::Custom {
+            list["metadata"]["continue"] = "".into();
+        }
         self.value(StatusCode::OK, &list)
     }
 
@@ -166,7 +174,18 @@ impl Call<'_> {
         self.value(StatusCode::OK, &deleted.to_json(&self.kind))
     }
 
-    fn written(&self, written: &Written) -> Result<Answer, Status> {
+    /// A body as a value, with what is wrong with it as JSON noted.
+    fn body(&self, body: &[u8], options: &mut WriteOptions) -> Result<Value, Status> {
+        let sent = Sent::object(self.headers)?;
+        if sent != Sent::Json || self.query.field_validation() == FieldValidation::Ignore {
+            return read(body, sent);
+        }
+        let (value, duplicates) = members::read(body).map_err(|error| not_json(&error))?;
+        options.flaws = duplicates.iter().map(|field| format!("duplicate field {field:?}")).collect();
+        Ok(value)
+    }
+
+    fn written(&self, written: &Written, flaws: &[String]) -> Result<Answer, Status> {
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
         let mut answer = if self.path.subresource == "scale" {
             let scale = self.kind.scale_of(&written.object).ok_or_else(Status::unserved)?;
@@ -174,8 +193,19 @@ impl Call<'_> {
         } else {
             self.object(code, &written.object)?
         };
-        if self.query.field_validation()? == FieldValidation::Warn {
+        if self.query.field_validation() == FieldValidation::Warn {
             let warnings = written.unknown.iter().map(|field| format!("unknown field \"{field}\""));
+            answer::warn(&mut answer, flaws.iter().cloned().chain(warnings));
+        }
+        if self.kind.origin == Origin::Custom && self.path.subresource.is_empty() {
+            let unqualified = written.object.finalizers().into_iter().filter(|name| !name.contains('/'));
+            let known = |name: &&str| !matches!(*name, "orphan" | "foregroundDeletion");
+            let warnings = unqualified.filter(known).map(|name| {
+                format!(
+                    "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental \
+                     conflicts with other finalizer writers"
+                )
+            });
             answer::warn(&mut answer, warnings);
         }
         Ok(answer)
@@ -184,16 +214,17 @@ impl Call<'_> {
     fn write_options(&self) -> Result<WriteOptions, Status> {
         let part = match self.path.subresource.as_str() {
             "" => Part::Whole,
-            "status" => Part::Status,
-            "scale" => Part::Scale,
-            _ => return Err(Status::unserved()),
+            "status" if self.kind.rules.status.is_some() => Part::Status,
+            "scale" if self.kind.rules.scale.is_some() => Part::Scale,
+            _ => return Err(self.no_part()),
         };
         Ok(WriteOptions {
             manager: self.manager(),
             part,
             version: self.version.name.clone(),
-            dry_run: self.query.dry_run()?,
-            strict: self.query.field_validation()? == FieldValidation::Strict,
+            dry_run: self.query.dry_run(),
+            strict: self.query.field_validation() == FieldValidation::Strict,
+            flaws: Vec::new(),
             through_view: self.place.view.is_some(),
         })
     }
@@ -206,6 +237,13 @@ impl Call<'_> {
         };
         let grace = body["gracePeriodSeconds"].as_u64();
         let grace = grace.or_else(|| self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
+        let mut errors = Vec::new();
+        let tried: Vec<&Value> = body["dryRun"].as_array().into_iter().flatten().collect();
+        let other = tried.iter().any(|word| **word != "All");
+        if other || self.query.get("dryRun").is_some_and(|word| word != "All") {
+            let words = if other { body["dryRun"].clone() } else { json!([self.query.get("dryRun")]) };
+            errors.push(FieldError::unsupported("dryRun", &words, &[json!("All")]));
+        }
         let propagation = body["propagationPolicy"].as_str().or_else(|| self.query.get("propagationPolicy"));
         let propagation = match propagation {
             None if body["orphanDependents"] == true => Some(Propagation::Orphan),
@@ -214,11 +252,21 @@ impl Call<'_> {
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                return Err(Status::bad_request(format!(
-                    "propagationPolicy: Background, Foreground and Orphan are known, {other:?} is not"
-                )));
+                let known = ["Foreground", "Background", "Orphan", "nil"].map(Value::from);
+                errors.push(FieldError::unsupported("propagationPolicy", &json!(other), &known));
+                None
             }
         };
+        if body["orphanDependents"].is_boolean() && body["propagationPolicy"].is_string() {
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                &body["propagationPolicy"],
+                "orphanDependents and deletionPropagation cannot be both set",
+            ));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &errors));
+        }
         let preconditions = &body["preconditions"];
         let version = preconditions["resourceVersion"].as_str();
         let bad_version = || Status::bad_request("preconditions.resourceVersion: a whole number is expected");
@@ -227,7 +275,7 @@ impl Call<'_> {
             version: version.map(|text| Version::parse(text).ok_or_else(bad_version)).transpose()?,
             propagation,
             grace_seconds: grace,
-            dry_run: self.query.dry_run()? || body["dryRun"] == json!(["All"]),
+            dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
         })
     }
 }
@@ -252,9 +300,11 @@ pub(super) fn read(body: &[u8], sent: Sent) -> Result<Value, Status> {
         return serde_saphyr::from_str(text)
             .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")));
     }
-    serde_json::from_slice(body).map_err(|error| {
-        // The place is told, the content is not.
-        let (line, column) = (error.line(), error.column());
-        Status::bad_request(format!("the body is not JSON: line {line}, column {column}"))
-    })
+    serde_json::from_slice(body).map_err(|error| not_json(&error))
+}
+
+/// The place is told, the content is not.
+fn not_json(error: &serde_json::Error) -> Status {
+    let (line, column) = (error.line(), error.column());
+    Status::bad_request(format!("the body is not JSON: line {line}, column {column}"))
 }

@@ -118,10 +118,10 @@ fn external_address(service: &Value) -> String {
 }
 
 const CONFIG_MAPS: &[NativeColumn] =
-    &[("Data", "integer", 0, |map, _| (size(&map["data"]) + size(&map["binaryData"])).into()), AGE];
+    &[("Data", "string", 0, |map, _| (size(&map["data"]) + size(&map["binaryData"])).into()), AGE];
 const SECRETS: &[NativeColumn] = &[
     ("Type", "string", 0, |secret, _| secret["type"].clone()),
-    ("Data", "integer", 0, |secret, _| size(&secret["data"]).into()),
+    ("Data", "string", 0, |secret, _| size(&secret["data"]).into()),
     AGE,
 ];
 const SERVICE_ACCOUNTS: &[NativeColumn] =
@@ -209,8 +209,8 @@ const DEPLOYMENTS: &[NativeColumn] = &[
         )
         .into()
     }),
-    ("Up-to-date", "integer", 0, |deployment, _| number(&deployment["status"]["updatedReplicas"]).into()),
-    ("Available", "integer", 0, |deployment, _| number(&deployment["status"]["availableReplicas"]).into()),
+    ("Up-to-date", "string", 0, |deployment, _| number(&deployment["status"]["updatedReplicas"]).into()),
+    ("Available", "string", 0, |deployment, _| number(&deployment["status"]["availableReplicas"]).into()),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -291,6 +291,9 @@ const CRON_JOBS: &[NativeColumn] = &[
         time => since(time, now),
     }),
     AGE,
+    ("Containers", "string", 1, |job, _| template(&job["spec"]["jobTemplate"], "name")),
+    ("Images", "string", 1, |job, _| template(&job["spec"]["jobTemplate"], "image")),
+    ("Selector", "string", 1, |job, _| or_none(&job["spec"]["jobTemplate"]["spec"]["selector"])),
 ];
 const INGRESSES: &[NativeColumn] = &[
     ("Class", "string", 0, |ingress, _| or_none(&ingress["spec"]["ingressClassName"])),

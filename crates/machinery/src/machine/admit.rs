@@ -15,7 +15,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    fn refusal(self, what: String) -> Status {
+    pub(super) fn refusal(self, what: String) -> Status {
         match self {
             Self::Body => Status::bad_request(what),
             // Real servers show the whole patched object here; a tenant's data is not repeated.
@@ -37,6 +37,17 @@ impl Writing<'_> {
                     body[member] = expected.as_str().into();
                 }
                 None | Some("") => return Err(source.refusal(format!("Object '{member}' is missing"))),
+                Some(found) if self.kind.origin == Origin::Custom && member == "kind" => {
+                    let what = format!("must be {expected}");
+                    let error = FieldError::invalid("kind", &found.into(), what);
+                    let name = body["metadata"]["name"].as_str().unwrap_or_default();
+                    return Err(Status::invalid(self.kind.id.group(), found, name, &[error]));
+                }
+                Some(found) if self.kind.origin == Origin::Custom => {
+                    return Err(source.refusal(format!(
+                        "the API version in the data ({found}) does not match the expected API version ({expected})"
+                    )));
+                }
                 Some(found) => {
                     return Err(source.refusal(format!(
                         "the {member} in the data ({found}) does not match the expected {member} ({expected})"
@@ -44,12 +55,30 @@ impl Writing<'_> {
                 }
             }
         }
+        if let Some(version) = body["metadata"]["resourceVersion"].as_str()
+            && !version.is_empty()
+            && version.parse::<u64>().is_err()
+        {
+            // Real servers find this out too late to say that it is the client's fault.
+            let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+            return Err(Status::internal(why));
+        }
         let incoming = self.admit(body, Admission::Body).map_err(|what| source.refusal(what))?;
         if self.kind.origin == Origin::Native {
             // A value of the wrong type does not get past the decoder.
             let errors = self.version.schema.validate(&incoming.body, false);
             if let Some(error) = errors.iter().find(|error| error.reason == FieldError::WRONG_TYPE) {
-                return Err(source.refusal(format!("{}: {}", error.field, error.body)));
+                let (kind, version) = (&self.kind.name, self.version.name.as_str());
+                let what = match error.body.split_once("illegal base64") {
+                    Some((_, what)) => format!("illegal base64{what}"),
+                    None => format!("{}: {}", error.field, error.body),
+                };
+                return Err(source.refusal(match source {
+                    Source::Body => {
+                        format!("{kind} in version {version:?} cannot be handled as a {kind}: {what}")
+                    }
+                    Source::Patch => what,
+                }));
             }
         }
         Ok(incoming)
@@ -69,7 +98,11 @@ impl Writing<'_> {
 
     pub(super) fn check_intent(&self, intent: &Value) -> Result<(), Status> {
         if intent["apiVersion"] != *self.version.api_version || intent["kind"] != *self.kind.name {
-            let (version, kind) = (&intent["apiVersion"], &intent["kind"]);
+            let text = |member: &str| intent[member].as_str().unwrap_or_default().to_owned();
+            let (mut version, kind) = (text("apiVersion"), text("kind"));
+            if !version.contains('/') {
+                version.insert(0, '/');
+            }
             return Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")));
         }
         if !intent["metadata"]["managedFields"].is_null() {

@@ -116,7 +116,8 @@ impl Machine {
         let mut deleted = DeletedCollection::default();
         for object in found.items {
             match self.delete(&object.key, options, moment) {
-                Ok(one) => deleted.objects.push(one),
+                // Servers answer with what they found, not with what they made of it.
+                Ok(one) => deleted.objects.push(Deleted { object, gone: one.gone }),
                 Err(status) if status.code() == 404 => {}
                 Err(status) => return Err(status),
             }

@@ -12,6 +12,7 @@ use super::table::{Spot, Table};
 use super::{Flavor, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
+use crate::schema::Origin;
 use crate::status::Status;
 
 /// Which objects to list, and how.
@@ -119,8 +120,13 @@ impl Machine {
     fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
         let floor = self.floor(&request.kind);
         if let Some(text) = &request.continue_token {
-            let (version, cluster, spot) = read_token(text)
-                .ok_or_else(|| Status::bad_request("continue key is not valid: the token cannot be read"))?;
+            if request.version != ListVersion::Latest {
+                let what = "specifying resource version is not allowed when using continue";
+                return Err(Status::bad_request(what));
+            }
+            let (version, cluster, spot) = read_token(text).ok_or_else(|| {
+                Status::bad_request("invalid continue token: continue key is not valid: it cannot be read")
+            })?;
             if version < floor {
                 return Err(Status::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start \
@@ -199,9 +205,16 @@ impl ListRequest {
 pub(super) fn check_fields(kind: &Kind, fields: &FieldSelector) -> Result<(), Status> {
     for term in fields.terms() {
         let known = matches!(term.path.as_str(), "metadata.name" | "metadata.namespace");
-        if !known && !kind.rules.selectable.contains(&term.path) {
-            return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+        if known || kind.rules.selectable.contains(&term.path) {
+            continue;
         }
+        if kind.origin == Origin::Native && kind.rules.selectable.is_empty() {
+            return Err(Status::bad_request(format!(
+                "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                term.path
+            )));
+        }
+        return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::kind::{Kind, ScalePaths, members};
 use crate::metadata::Incoming;
 use crate::object::Stored;
 use crate::random::Moment;
+use crate::schema::Origin;
 use crate::status::{FieldError, Status};
 
 impl Kind {
@@ -73,13 +74,19 @@ impl Machine {
         let replicas = &scale["spec"]["replicas"];
         let replicas = if replicas.is_null() { json!(0) } else { replicas.clone() };
         if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
+            if writing.kind.origin == Origin::Custom {
+                let what = "should be a non-negative integer";
+                let error = FieldError::invalid(&paths.spec_replicas, &replicas, what);
+                return Err(Status::invalid(key.kind.group(), &writing.kind.name, &key.name, &[error]));
+            }
             let error = FieldError::invalid("spec.replicas", &replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", &key.name, &[error]));
         }
         let version = Incoming::decode(scale.clone()).map_err(Status::bad_request)?.version;
         let mut body = (*live.body).clone();
         put_back(&mut body, &paths.spec_path(), Some(&replicas));
-        let managed = writing.managed_after(&live.body, &body, (*live.managed).clone(), moment, true);
+        let mut managed = writing.managed_after(&live.body, &body, (*live.managed).clone(), moment, true);
+        managed.forget_times("scale");
         let incoming = Incoming { body, version: version.or(Some(live.version)), managed: None };
         self.modify(writing, live, incoming, managed)
     }

@@ -8,6 +8,7 @@ use crate::field_set::PathElement;
 use crate::kind::Generation;
 use crate::metadata;
 use crate::object::Stored;
+use crate::schema::Origin;
 use crate::status::FieldError;
 
 impl Writing<'_> {
@@ -73,7 +74,13 @@ impl Writing<'_> {
     pub(super) fn errors_of_update(&self, body: &Value, live: &Stored) -> Vec<FieldError> {
         let rules = &self.kind.rules;
         let mut errors = metadata::validate(&body["metadata"], self.kind.namespaced, rules.names);
-        errors.extend(metadata::validate_change(&body["metadata"], live.metadata()));
+        let changes = metadata::validate_change(&body["metadata"], live.metadata());
+        if self.kind.origin == Origin::Native {
+            // Two parts of real servers look at this, and both say it.
+            errors.extend(changes.clone());
+            errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
+        }
+        errors.extend(changes);
         errors.extend(self.version.schema.validate(body, self.options.part == Part::Status));
         if self.options.part != Part::Status {
             errors.extend(rules.check.into_iter().flat_map(|check| check(body, Some(&live.body))));

@@ -33,6 +33,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Refuse members that are not declared, instead of dropping them.
     pub strict: bool,
+    /// What was wrong with the body before it was a value, such as `duplicate field "data"`; refused if strict.
+    pub flaws: Vec<String>,
     /// It comes through a view of kcp, where an apply is recorded as an update, and what the next one leaves out
     /// stays.
     pub through_view: bool,
@@ -76,6 +78,8 @@ pub(super) struct Writing<'w> {
     pub key: &'w Key,
     pub options: &'w WriteOptions,
     pub unknown: Vec<String>,
+    /// What is written is a patched object, not a body.
+    pub patched: bool,
 }
 
 impl Machine {
@@ -139,8 +143,15 @@ impl Machine {
         };
         if let Some(uid) = incoming.body["metadata"]["uid"].as_str().filter(|uid| Uid::parse(uid) != live.uid)
         {
-            let why =
-                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+            // Where real servers keep the object is part of the sentence.
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                key.kind.resource(),
+                key.namespace,
+                key.name,
+                live.uid
+            );
             return Err(Status::conflict(&key.kind, &key.name, &why));
         }
         let managed = writing.managed_of_update(&live, &incoming, moment);
@@ -159,6 +170,7 @@ impl Machine {
             return self.patch_scale(key, patch, options, moment);
         }
         let mut writing = self.writing(key, options)?;
+        writing.patched = true;
         let live = self.find(key).cloned();
         if let Patch::Apply { intent, force } = patch {
             return self.apply(writing, live, intent, force, moment);
@@ -241,7 +253,7 @@ impl Machine {
             return Err(Status::unserved());
         }
         let version = kind.version(&options.version).cloned().ok_or_else(Status::unserved)?;
-        Ok(Writing { kind, version, key, options, unknown: Vec::new() })
+        Ok(Writing { kind, version, key, options, unknown: Vec::new(), patched: false })
     }
 
     /// The second half of every create: what the server fills in, what it checks, and the storing.
@@ -253,17 +265,17 @@ impl Machine {
         managed: ManagedFields,
         moment: &mut Moment<'_>,
     ) -> Result<Written, Status> {
-        writing.refuse_unknown()?;
+        writing.refuse_unknown(Source::Body)?;
         let (kind, rules) = (&writing.kind, &writing.kind.rules);
         if let (Some(_), Value::Object(members)) = (&rules.status, &mut body) {
             members.remove("status");
             members.extend(rules.empty.get("status").map(|status| ("status".to_owned(), status.clone())));
         }
+        let uid = moment.uid();
+        body["metadata"]["uid"] = uid.to_string().into();
         if let Some(prepare) = rules.prepare.filter(|_| writing.options.part == Part::Whole) {
             prepare(&mut body, None);
         }
-        let uid = moment.uid();
-        body["metadata"]["uid"] = uid.to_string().into();
         body["metadata"]["creationTimestamp"] = rfc3339(moment.now_seconds).into();
         if rules.generation != Generation::None {
             body["metadata"]["generation"] = 1.into();
@@ -272,9 +284,16 @@ impl Machine {
         let mut errors = writing.version.schema.validate(&body, false);
         errors.extend(rules.check.into_iter().flat_map(|check| check(&body, None)));
         errors.extend(metadata::validate(&body["metadata"], kind.namespaced, rules.names));
+        if kind.origin == Origin::Native {
+            errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
+        }
         writing.refuse(&key.name, &errors)?;
-        if self.find(key).is_some() {
-            return Err(Status::already_exists(&key.kind, &key.name));
+        if let Some(present) = self.find(key) {
+            return Err(if present.is_deleting() {
+                Status::exists_deleting(&key.kind, &key.name)
+            } else {
+                Status::already_exists(&key.kind, &key.name)
+            });
         }
         let stored = Stored {
             key: key.clone(),
@@ -296,7 +315,7 @@ impl Machine {
         incoming: Incoming,
         managed: ManagedFields,
     ) -> Result<Written, Status> {
-        writing.refuse_unknown()?;
+        writing.refuse_unknown(Source::Patch)?;
         let key = &live.key;
         let Incoming { mut body, version, .. } = incoming;
         match version {
@@ -428,12 +447,16 @@ impl Writing<'_> {
     }
 
     /// Refuses members that were dropped, if the request wants that.
-    fn refuse_unknown(&self) -> Result<(), Status> {
-        if !self.options.strict || self.unknown.is_empty() {
+    fn refuse_unknown(&self, source: Source) -> Result<(), Status> {
+        if !self.options.strict || (self.unknown.is_empty() && self.options.flaws.is_empty()) {
             return Ok(());
         }
-        let fields: Vec<_> = self.unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+        let unknown = self.unknown.iter().map(|field| format!("unknown field {field:?}"));
+        let fields: Vec<_> = self.options.flaws.iter().cloned().chain(unknown).collect();
         let (kind, version) = (&self.kind.name, &self.version.name);
+        if matches!(source, Source::Patch) && self.patched {
+            return Err(source.refusal(format!("strict decoding error: {}", fields.join(", "))));
+        }
         Err(Status::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
             version.as_str(),
@@ -445,12 +468,26 @@ impl Writing<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(self.kind.id.group(), &self.kind.name, name, errors))
+        // What the schema misses, the server's own checks may miss as well, in better words.
+        let better = |error: &FieldError, other: &FieldError| {
+            other.field == error.field && other.reason == error.reason && other.body.len() > error.body.len()
+        };
+        let missing = |error: &FieldError| error.body == "Required value";
+        let told: Vec<FieldError> = errors
+            .iter()
+            .filter(|error| !missing(error) || !errors.iter().any(|other| better(error, other)))
+            .cloned()
+            .collect();
+        Err(Status::invalid(self.kind.id.group(), &self.kind.name, name, &told))
     }
 
     /// The object as apply errors name it.
     fn told(&self) -> String {
-        let (namespace, name) = (&self.key.namespace, &self.key.name);
+        let (mut namespace, name) = (self.key.namespace.as_str(), &self.key.name);
+        if self.kind.origin == Origin::Custom {
+            // What a server does not know by itself it takes for something without a namespace here.
+            namespace = "";
+        }
         format!("{namespace}/{name}; {}, Kind={}", self.version.api_version, self.kind.name)
     }
 }
@@ -482,8 +519,7 @@ fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, St
         }
         Patch::Merge(patch) => mailboat_object::merge::merge(&mut value, patch),
         Patch::Strategic(patch) => {
-            strategic::merge(schema, &mut value, patch)
-                .map_err(|error| Status::bad_request(error.to_string()))?;
+            strategic::merge(schema, &mut value, patch).map_err(|error| error.status())?;
         }
         Patch::Apply { .. } => {}
     }

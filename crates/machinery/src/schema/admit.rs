@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{MapShape, NodeId, Schema};
+use super::{Form, MapShape, NodeId, Schema};
+use crate::quantity::canonical;
 
 /// How an object comes in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,17 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, value: &mut Value, id: NodeId, path: &mut String) {
         let node = self.schema.node(id);
+        if node.form == Form::Quantity && self.how == Admission::Native {
+            let text = match value {
+                Value::String(text) => canonical(text),
+                Value::Number(number) => canonical(&number.to_string()),
+                _ => None,
+            };
+            if let Some(text) = text {
+                *value = text.into();
+            }
+            return;
+        }
         match value {
             Value::Object(members) => {
                 if let Some(map) = &node.map {
@@ -66,7 +78,9 @@ impl Walk<'_> {
     }
 
     fn map(&mut self, members: &mut Map<String, Value>, map: &MapShape, path: &mut String) {
-        if self.how != Admission::Native {
+        if self.how == Admission::Native {
+            self.structs(members, map);
+        } else {
             self.defaults(members, map);
         }
         members.retain(|name, member| {
@@ -100,6 +114,15 @@ impl Walk<'_> {
                 .as_ref()
                 .is_some_and(|map| map.elements_declared && map.fields.is_empty()),
             _ => false,
+        }
+    }
+
+    /// A server that holds a part of an object as a value of its own, and not as a pointer to one, always has it.
+    fn structs(&self, members: &mut Map<String, Value>, map: &MapShape) {
+        for (name, field) in &map.fields {
+            if field.is_struct() && members.get(name.as_str()).is_none_or(Value::is_null) {
+                members.insert(name.to_string(), self.schema.zero(field.node));
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{
-    DEDUCED, Field, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema,
-    UNTYPED, meta, push, undeclared_nodes,
+    DEDUCED, Field, Form, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType,
+    Schema, UNTYPED, meta, push, undeclared_nodes,
 };
 
 /// Where a schema comes from. The same words mean different things.
@@ -86,8 +86,9 @@ impl<'a> Parser<'a> {
         };
         let id = push(&mut self.nodes, Node::default());
         self.named.insert(name, id);
-        let node = if name.ends_with(".resource.Quantity") || name.ends_with(".intstr.IntOrString") {
-            Node { scalar: Some(ScalarType::Untyped), any: true, ..Node::default() }
+        let form = if name.ends_with(".resource.Quantity") { Form::Quantity } else { Form::Text };
+        let node = if form == Form::Quantity || name.ends_with(".intstr.IntOrString") {
+            Node { scalar: Some(ScalarType::Untyped), any: true, form, ..Node::default() }
         } else if name.ends_with(".runtime.RawExtension") {
             self.nodes[UNTYPED.0 as usize].clone()
         } else if let Some(other) = referred(schema) {
@@ -110,6 +111,11 @@ impl<'a> Parser<'a> {
         let mut node = Node {
             nullable: schema["nullable"] == true,
             embedded: schema["x-kubernetes-embedded-resource"] == true,
+            form: match schema["format"].as_str() {
+                Some("byte") if self.origin == Origin::Native => Form::Bytes,
+                Some("date-time") if self.origin == Origin::Native => Form::Time,
+                _ => Form::Text,
+            },
             limits: limits(schema).map_err(bad)?,
             ..Node::default()
         };

@@ -77,7 +77,7 @@ fn each_limit_is_told_in_the_words_of_servers() {
         (
             json!({ "name": 1 }),
             "spec.name",
-            "Invalid value: 1: spec.name in body must be of type string: \"integer\"",
+            "Invalid value: \"integer\": spec.name in body must be of type string: \"integer\"",
         ),
         (
             json!({ "name": "ab", "count": 0 }),
@@ -92,7 +92,7 @@ fn each_limit_is_told_in_the_words_of_servers() {
         (
             json!({ "name": "ab", "count": 1.5 }),
             "spec.count",
-            "Invalid value: 1.5: spec.count in body must be of type integer: \"number\"",
+            "Invalid value: \"number\": spec.count in body must be of type integer: \"number\"",
         ),
         (
             json!({ "name": "ab", "size": "m" }),
@@ -102,7 +102,7 @@ fn each_limit_is_told_in_the_words_of_servers() {
         (
             json!({ "name": "ab", "port": true }),
             "spec.port",
-            "Invalid value: true: spec.port in body must be of type integer,string: \"boolean\"",
+            "Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\"",
         ),
         (json!({ "name": "ab", "set": [1, 1] }), "spec.set[1]", "Duplicate value: 1"),
         (

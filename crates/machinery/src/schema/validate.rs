@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Limits, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema};
+use super::{Form, Limits, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema};
 use crate::status::FieldError;
 use crate::typed::list_element;
 
@@ -35,6 +35,18 @@ impl Schema {
     }
 }
 
+/// Where a text stops being base64.
+fn not_base64(text: &str) -> Option<usize> {
+    use base64::Engine as _;
+    match base64::prelude::BASE64_STANDARD.decode(text) {
+        Ok(_) => None,
+        Err(base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _)) => {
+            Some(at)
+        }
+        Err(_) => Some(text.len()),
+    }
+}
+
 struct Walk<'a> {
     schema: &'a Schema,
     errors: Vec<FieldError>,
@@ -43,14 +55,20 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, value: &Value, id: NodeId, path: &str) {
         let node = self.schema.node(id);
-        if value.is_null() && node.nullable {
+        if value.is_null() && (node.nullable || node.form == Form::Time) {
             return;
         }
         if let Some(expected) = mismatch(value, node) {
             let found = found(value);
             let detail = format!("{path} in body must be of type {expected}: {found:?}");
-            self.errors.push(FieldError::wrong_type(path, value, detail));
+            self.errors.push(FieldError::wrong_type(path, found, detail));
             return;
+        }
+        if node.form == Form::Bytes
+            && let Some(at) = value.as_str().and_then(not_base64)
+        {
+            let detail = format!("illegal base64 data at input byte {at}");
+            self.errors.push(FieldError::wrong_type(path, "string", detail));
         }
         if let Some(limits) = &node.limits {
             self.limits(value, limits, path);
