@@ -51,6 +51,13 @@ pub struct Setting {
     pub now: u64,
 }
 
+impl Setting {
+    /// The provider workspace; where it may not be entered, its path stands for its cluster.
+    fn provider_cluster(&self) -> ClusterId {
+        self.provider.clone().unwrap_or_else(|| ClusterId::new(&self.provider_path))
+    }
+}
+
 /// A center that only thinks.
 pub struct Rehearsal {
     setting: Setting,
@@ -157,6 +164,7 @@ impl Rehearsal {
                 edges: edges.collect(),
                 singletons: Arc::new(singletons),
                 provider: Arc::from(self.setting.provider_path.as_str()),
+                provider_cluster: self.setting.provider_cluster(),
                 marks: Arc::clone(&self.marks),
             }));
             let route = RouteId(route_name(key));

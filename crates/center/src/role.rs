@@ -14,11 +14,14 @@ pub(crate) use workspaces::decides;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use mailboat_api::edge::{EdgePlacementSpec, HeldCopy, ObjectReference, SinglePlacement, UpsyncSet};
+use mailboat_api::edge::{
+    EdgePlacementSpec, HeldCopy, ObjectReference, PlacementConflict, SinglePlacement, UpsyncSet,
+};
 use mailboat_api::names::{export, group};
 use mailboat_engine::breaker::ScopeId;
-use mailboat_engine::engine::{Engine, NotCurrent, Notice};
+use mailboat_engine::engine::{Contested, Engine, NotCurrent, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
@@ -44,7 +47,9 @@ use self::views::Views;
 use self::workspaces::Workspaces;
 use crate::mailbox;
 use crate::schedule::{LocationFacts, PlacementFacts, Schedule, Sliced, TargetFacts};
-use crate::translate::{Edge, Placed, SingletonRoute, Singletons, Translator, route_name};
+use crate::translate::{
+    Edge, Placed, SingletonRoute, Singletons, Translator, api_exports, api_resource_schemas, route_name,
+};
 use crate::what::What;
 
 /// Who a center is.
@@ -85,6 +90,11 @@ pub struct CenterRole {
     summing: Summing,
     /// Slots of mailboxes that stand otherwise than before.
     noticed: BTreeSet<Key>,
+    /// Workspaces in which something was seen or made anew, whose placements may have to say something else.
+    fresh: BTreeSet<ClusterId>,
+    /// Placements that want what others have. Whether that is still so shows in no change of their own.
+    contested: BTreeSet<Key>,
+    retold: Moment,
     /// What was learned and asks for orders that are given later.
     waiting: Vec<Order>,
     interests: Vec<Interest>,
@@ -107,6 +117,8 @@ struct Placement {
 
 /// The most copies that a status lists.
 const MOST_LISTED: usize = 20;
+/// What placements select is counted anew at most this often, whatever changes.
+const RETELL_EVERY: Duration = Duration::from_secs(1);
 /// Destinations of workspaces are numbered from here down, those of mailboxes from 1 up.
 const HOMES_FROM: u32 = u32::MAX;
 
@@ -136,6 +148,9 @@ impl CenterRole {
             homes: BTreeMap::new(),
             guard: Guard::default(),
             noticed: BTreeSet::new(),
+            fresh: BTreeSet::new(),
+            contested: BTreeSet::new(),
+            retold: Moment::default(),
             waiting: Vec::new(),
             interests: Vec::new(),
             revision: 0,
@@ -173,13 +188,18 @@ impl CenterRole {
     }
 
     fn follow(&mut self, orders: &mut Vec<Order>) {
-        let here = |kind: KindId| Interest {
+        let here = |kind: KindId, keep: Keep| Interest {
             place: self.provider_place(),
             kind,
             filter: Filter::All,
-            keep: Keep::Whole,
+            keep,
         };
-        let mut interests = vec![here(mailbox::workspaces()), here(views::endpoint_slices())];
+        let mut interests = vec![
+            here(mailbox::workspaces(), Keep::Whole),
+            here(views::endpoint_slices(), Keep::Whole),
+            here(api_exports(), Keep::HeadAndStatus),
+            here(api_resource_schemas(), Keep::HeadAndStatus),
+        ];
         interests.extend(self.views.interests());
         interests.extend(self.workspaces.interests());
         if interests != self.interests {
@@ -216,6 +236,9 @@ impl CenterRole {
             Some(Kind::Slice) => {}
             None if key.kind == mailbox::workspaces() && key.cluster == self.identity.provider => {
                 self.mailboxes.observe(object, &mut self.waiting);
+            }
+            None if key.kind == api_exports() && key.cluster == self.identity.provider => {
+                self.views.sees_export(object);
             }
             None => {
                 if let Some(uid) = self.mailboxes.of(&key.cluster) {
@@ -326,8 +349,9 @@ impl CenterRole {
     /// Begins to decide, once all that was there at the beginning is known.
     fn start(&mut self, now: Now) {
         // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
-        let mailboxes = self.views.is_listed(&self.provider_place(), &mailbox::workspaces());
-        if !self.started && mailboxes && self.views.are_listed() {
+        let here = |kind: &KindId| self.views.is_listed(&self.provider_place(), kind);
+        let known = here(&mailbox::workspaces()) && here(&api_exports());
+        if !self.started && known && self.views.are_listed() {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
@@ -380,6 +404,7 @@ impl CenterRole {
         let mut workspaces = BTreeSet::new();
         for key in std::mem::take(&mut self.stale) {
             workspaces.insert(key.cluster.clone());
+            self.fresh.insert(key.cluster.clone());
             let translator = RouteId(route_name(&key));
             let still = self.schedule.slices(&key).next().is_some();
             if !still {
@@ -425,6 +450,7 @@ impl CenterRole {
             edges: departed.chain(going).collect(),
             singletons: self.singletons(&key.cluster),
             provider: Arc::clone(&self.identity.provider_path),
+            provider_cluster: self.identity.provider.clone(),
             marks: Arc::clone(&self.marks),
         }))
     }
@@ -491,13 +517,58 @@ impl CenterRole {
         let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
         let held = not_current.iter().chain(&undecided).filter_map(held).take(MOST_LISTED);
         let held: Vec<HeldCopy> = held.collect();
+        let route = RouteId(route_name(&placement.key));
+        let contested = engine.contested(&route, MOST_LISTED);
+        let conflicts: Vec<PlacementConflict> =
+            contested.iter().filter_map(|one| self.conflict(&placement.key, one)).collect();
         Some(json!({
             "specGeneration": placement.generation,
             "matchingLocationCount": self.schedule.matching_locations(&placement.key),
             "destinationCount": self.schedule.destinations(&placement.key).count(),
+            "matchedObjectCount": engine.selected_count(&route),
+            "conflicts": if conflicts.is_empty() { Value::Null } else { json!(conflicts) },
             "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
             "held": if held.is_empty() { Value::Null } else { json!(held) },
         }))
+    }
+
+    /// Has the statuses of placements looked at whose workspace saw changes, once all of those are evaluated. Gives back
+    /// when to ask again.
+    fn retell(&mut self, now: Moment, engine: &Engine) -> Option<Moment> {
+        if (self.fresh.is_empty() && self.contested.is_empty()) || !self.started {
+            return None;
+        }
+        let due = self.retold + RETELL_EVERY;
+        if now < due {
+            return Some(due);
+        }
+        if engine.is_busy() {
+            return None;
+        }
+        self.retold = now;
+        let fresh = std::mem::take(&mut self.fresh);
+        let all = self.placements.keys().filter(|key| fresh.contains(&key.cluster));
+        let looked_at: BTreeSet<Key> = all.cloned().chain(std::mem::take(&mut self.contested)).collect();
+        for key in looked_at {
+            self.statuses.touch(&key);
+            if !engine.contested(&RouteId(route_name(&key)), 1).is_empty() {
+                self.contested.insert(key);
+            }
+        }
+        (!self.contested.is_empty()).then_some(now + RETELL_EVERY)
+    }
+
+    /// Something that a placement wants in an edge's mailbox, and an older placement has.
+    fn conflict(&self, placement: &Key, contested: &Contested) -> Option<PlacementConflict> {
+        let with = contested.by.0.as_str().strip_prefix("placement/")?.replacen('/', ":", 1);
+        let uid = self.mailboxes.of(&contested.slot.cluster)?;
+        let leads = self.schedule.destinations(placement).find(|(to, _)| *to == uid)?.1;
+        Some(PlacementConflict {
+            object: Some(reference(&contested.source)),
+            edge: leads.target.name.to_string(),
+            message: format!("{with} places an object of the same name there, and is older"),
+            with,
+        })
     }
 
     /// A copy stands otherwise: the placements of its workspace that go there may have something to say.
@@ -576,6 +647,9 @@ impl Role for CenterRole {
     fn observe(&mut self, now: Now, _: &Store, news: &News) {
         self.views.observe(news);
         let News::Object(change) = news else { return };
+        if self.workspaces.follows(&change.key.cluster, &change.key.kind) {
+            self.fresh.insert(change.key.cluster.clone());
+        }
         match &change.now {
             Seen::Present(object) => {
                 if Kind::of(&change.key.kind).is_some() {
@@ -642,6 +716,7 @@ impl Role for CenterRole {
             &mut orders,
         );
         self.calls = calls;
+        let retell_at = self.retell(now.mono, engine);
         let status_at = self.write_statuses(now, store, engine, &mut orders);
         let summary_at = self.sum_up(now, store, engine, &mut orders);
         self.say();
@@ -649,7 +724,10 @@ impl Role for CenterRole {
             let seconds = at.saturating_sub(now.wall_seconds).max(1);
             Moment(now.mono.0 + seconds.saturating_mul(1_000))
         });
-        Turn { orders, wake: [look_at, status_at, summary_at, eviction].into_iter().flatten().min() }
+        Turn {
+            orders,
+            wake: [look_at, retell_at, status_at, summary_at, eviction].into_iter().flatten().min(),
+        }
     }
 }
 
@@ -670,13 +748,16 @@ fn held(copy: &NotCurrent) -> Option<HeldCopy> {
         _ => return None,
     };
     let key = copy.source.as_ref().or(copy.slot.as_ref())?;
-    let object = ObjectReference {
+    Some(HeldCopy { object: Some(reference(key)), edge: String::new(), reason: reason.to_owned(), message })
+}
+
+fn reference(key: &Key) -> ObjectReference {
+    ObjectReference {
         group: key.kind.group().to_owned(),
         resource: key.kind.resource().to_owned(),
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
-    };
-    Some(HeldCopy { object: Some(object), edge: String::new(), reason: reason.to_owned(), message })
+    }
 }
 
 /// The kinds that say what goes where.

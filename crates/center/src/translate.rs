@@ -5,6 +5,7 @@
 
 mod copy;
 mod definition;
+mod offer;
 mod singleton;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
 use crate::denature;
@@ -24,6 +25,7 @@ use crate::what::What;
 
 pub use copy::form_at;
 pub use definition::export_for;
+pub(crate) use offer::{api_exports, api_resource_schemas};
 pub use singleton::{SingletonRoute, Singletons};
 
 /// One EdgePlacement, on its way.
@@ -39,6 +41,7 @@ pub struct Translator {
     departed: bool,
     singletons: Arc<Singletons>,
     provider: Arc<str>,
+    provider_cluster: ClusterId,
     policies: Policies,
 }
 
@@ -65,6 +68,8 @@ pub struct Placed<'p> {
     pub singletons: Arc<Singletons>,
     /// The path of the provider workspace, whose exports every mailbox is bound to.
     pub provider: Arc<str>,
+    /// The same workspace by the id of its cluster: what users define is offered there.
+    pub provider_cluster: ClusterId,
     /// The marks on copies.
     pub marks: Arc<dyn Marks>,
 }
@@ -72,7 +77,7 @@ pub struct Placed<'p> {
 /// The ways in which a copy is looked after, made once.
 struct Policies {
     ordinary: [Arc<Policy>; 4],
-    /// Namespaces and APIBindings: taken away they would take along what others have put there.
+    /// Namespaces, APIBindings and APIExports: taken away they would take along what others have put there.
     staying: Arc<Policy>,
 }
 
@@ -92,6 +97,7 @@ impl Translator {
             edges: placed.edges,
             singletons: placed.singletons,
             provider: placed.provider,
+            provider_cluster: placed.provider_cluster,
             policies: Policies::new(&placed.marks),
         }
     }
@@ -171,14 +177,25 @@ impl Route for Translator {
         let body = copy::of(source, edge, view)?;
         let policy = self.policy(source, view)?;
         let mut wants = vec![want(&denature::in_mailbox(&source.key.kind), &source.key.name, body, &policy)];
-        if let Some((name, body)) = definition::binding_for_definition(source, &self.provider) {
+        if let Some((name, body)) = definition::binding_for_definition(source, &self.provider)
+            && !definition::is_bound_otherwise(source, view)?
+        {
             wants.push(want(&definition::api_bindings(), &name, body, &self.policies.staying));
+            let offered = offer::offered(source)?;
+            for (kind, (name, body)) in
+                [(api_resource_schemas(), offered.schema), (api_exports(), offered.export)]
+            {
+                let mut offer = want(&kind, &name, body, &self.policies.staying);
+                offer.slot.cluster = self.provider_cluster.clone();
+                wants.push(offer);
+            }
         }
         Ok(wants)
     }
 
     fn varies(&self, source: &Object) -> bool {
-        self.departed || copy::is_customized(source)
+        // What defines a kind is wanted in the provider workspace as well.
+        self.departed || copy::is_customized(source) || offer::is_definition(source)
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

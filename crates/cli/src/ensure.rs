@@ -54,6 +54,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
     if !serves_edges(&cluster, &path).await? && bind(&cluster, &path, &binding).await? == Made::Now {
         eprintln!("apibinding {} made in {path}", export::BINDING_IN_INVENTORY_WORKSPACE);
     }
+    give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
     for (resource, wanted) in [("synctargets", edge.sync_target()), ("locations", edge.location())] {
         let key = key("", group::EDGE, resource, "", &arguments.name);
         let what = format!("{} {}", wanted["kind"].as_str().unwrap_or_default(), arguments.name);
@@ -129,15 +130,20 @@ async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
         let made = bind(&cluster, &path, &binding).await? == Made::Now;
         eprintln!("apibinding {name}: {}", if made { "made" } else { "unchanged" });
     }
+    give_rights(&cluster, &path, inventory::center_rights()).await
+}
+
+/// Gives the center its rights in a workspace, where they are missing.
+async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]) -> Result<()> {
     let kinds = ["clusterroles", "clusterrolebindings"];
-    for (resource, wanted) in kinds.into_iter().zip(inventory::center_rights()) {
+    for (resource, wanted) in kinds.into_iter().zip(rights) {
         let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
         let key = key("", "rbac.authorization.k8s.io", resource, "", name);
         let failed =
             |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be made"), &fault);
-        let found: Option<Value> = get(&cluster, key.clone()).await.map_err(failed)?;
+        let found: Option<Value> = get(cluster, key.clone()).await.map_err(failed)?;
         if found.is_none() {
-            create(&cluster, key, &wanted).await.map_err(failed)?;
+            create(cluster, key, &wanted).await.map_err(failed)?;
             eprintln!("{resource} {name}: made");
         }
     }

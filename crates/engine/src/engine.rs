@@ -40,7 +40,7 @@ mod tell;
 
 pub use carry::{Ticket, Work};
 pub use explain::{Claimed, Explanation};
-pub use tell::NotCurrent;
+pub use tell::{Contested, NotCurrent};
 
 /// How the engine behaves; each limit has its reason at its default.
 #[derive(Clone, Debug)]

@@ -178,6 +178,11 @@ impl Fans {
         found.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// All fans of a route, in no order that means anything.
+    pub fn each_of(&self, route: RouteIndex) -> impl Iterator<Item = &Fan> {
+        self.by_route.get(&route).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+
     /// All fans whose source is of a kind, in one cluster or in any, with the route and the source of each.
     pub fn concerning(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<(RouteIndex, Key)> {
         let mut found = Vec::new();

@@ -118,27 +118,47 @@ pub const COMPUTE_BINDING: &str = "bind-kubernetes";
 /// The binding of those that must not take effect in the center.
 pub const DENATURED_BINDING: &str = "bind-denatured";
 
+/// What lets the center say in an inventory workspace how its edges are: their SyncTargets and Locations it reads through
+/// its own exports, wherever they are.
+pub fn center_rights_in_inventory() -> [Value; 2] {
+    use mailboat_api::names::object::CENTER_GROUP;
+    let groups = [group::EDGE, group::WORKLOAD, group::SCHEDULING];
+    let rules = json!([
+        { "nonResourceURLs": ["/"], "verbs": ["access"] },
+        { "apiGroups": groups, "resources": ["locations", "synctargets"], "verbs": ["get", "list", "watch"] },
+        { "apiGroups": groups, "resources": ["locations/status", "synctargets/status"], "verbs": ["get", "patch", "update"] },
+        // Whether a workspace, or what serves a kind in it, is there at all is asked before anything is believed gone.
+        { "apiGroups": ["apis.kcp.io", "core.kcp.io", "apiextensions.k8s.io"],
+          "resources": ["apibindings", "logicalclusters", "customresourcedefinitions"], "verbs": ["get", "list", "watch"] },
+    ]);
+    role_and_binding(&format!("{CENTER_GROUP}:inventory"), &rules)
+}
+
 /// What lets the center read a workload workspace, and return status and counts to what it reads.
 pub fn center_rights() -> [Value; 2] {
+    use mailboat_api::names::object::CENTER_GROUP;
+    let rules = json!([
+        { "nonResourceURLs": ["/"], "verbs": ["access"] },
+        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] },
+        { "apiGroups": [group::EDGE], "resources": ["*"], "verbs": ["create", "update", "delete"] },
+        // What the workspace is bound to of its own exports, the mailboxes are bound to as well.
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["bind"] },
+    ]);
+    role_and_binding(CENTER_GROUP, &rules)
+}
+
+/// A ClusterRole, and what gives it to the center.
+fn role_and_binding(name: &str, rules: &Value) -> [Value; 2] {
     use mailboat_api::names::object::CENTER_GROUP;
     const RBAC: &str = "rbac.authorization.k8s.io";
     let api_version = format!("{RBAC}/v1");
     [
-        json!({
-            "apiVersion": api_version,
-            "kind": "ClusterRole",
-            "metadata": { "name": CENTER_GROUP },
-            "rules": [
-                { "nonResourceURLs": ["/"], "verbs": ["access"] },
-                { "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] },
-                { "apiGroups": [group::EDGE], "resources": ["*"], "verbs": ["create", "update", "delete"] },
-            ],
-        }),
+        json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules }),
         json!({
             "apiVersion": api_version,
             "kind": "ClusterRoleBinding",
-            "metadata": { "name": CENTER_GROUP },
-            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": CENTER_GROUP },
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": name },
             "subjects": [{ "apiGroup": RBAC, "kind": "Group", "name": CENTER_GROUP }],
         }),
     ]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_api::names::{export, group};
+use mailboat_api::names::{export, group, label};
 use mailboat_engine::role::{Order, Where};
 use mailboat_object::catalog::Catalog;
 use mailboat_object::json::Raw;
@@ -13,7 +13,7 @@ use mailboat_store::interest::{Filter, Interest, PlaceId};
 use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::Store;
 
-/// The exports whose views are read.
+/// The exports whose views are read, besides those that are made from what users define.
 const VIEWS: [&str; 6] =
     [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::DENATURED, export::MAILBOX];
 
@@ -27,7 +27,9 @@ const SUMMARY_KINDS: [&str; 2] = ["statussummaries", "summarizers"];
 /// The views, and how far they were read.
 #[derive(Default)]
 pub(super) struct Views {
-    opened: BTreeMap<&'static str, Vec<Name>>,
+    /// The exports that were made from users' CRDs.
+    offered: BTreeSet<Name>,
+    opened: BTreeMap<Name, Vec<Name>>,
     serves: BTreeMap<PlaceId, Arc<Catalog>>,
     known: BTreeMap<(PlaceId, KindId), Result<(), Doubt>>,
 }
@@ -43,27 +45,38 @@ pub(super) fn endpoint_slices() -> KindId {
 }
 
 impl Views {
+    /// An APIExport of the provider was seen: if it was made from a CRD, its view shows copies.
+    pub(super) fn sees_export(&mut self, export: &Object) {
+        if export.label(label::PROJECTED).is_some_and(|projected| projected == label::PROJECTED_YES) {
+            self.offered.insert(export.key.name.clone());
+        }
+    }
+
     /// Opens the views whose endpoints came or changed.
     pub(super) fn open(&mut self, provider: &ClusterId, store: &Store, orders: &mut Vec<Order>) {
-        for name in VIEWS {
+        for name in self.names() {
             let key = Key {
                 cluster: provider.clone(),
                 kind: endpoint_slices(),
                 namespace: Name::EMPTY,
-                name: Name::new(name),
+                name: name.clone(),
             };
             let Seen::Present(slice) = store.get(&key) else { continue };
             let urls = endpoints(slice);
-            if self.opened.get(name) != Some(&urls) {
-                self.opened.insert(name, urls.clone());
-                orders.push(Order::Open(place(name), Where::View(urls)));
+            if self.opened.get(&name) != Some(&urls) {
+                orders.push(Order::Open(place(&name), Where::View(urls.clone())));
+                self.opened.insert(name, urls);
             }
         }
     }
 
+    fn names(&self) -> Vec<Name> {
+        VIEWS.iter().map(|name| Name::new(name)).chain(self.offered.iter().cloned()).collect()
+    }
+
     /// What a view serves.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) {
-        if VIEWS.iter().any(|name| place(name) == *at) {
+        if self.opened.keys().any(|name| place(name) == *at) {
             self.serves.insert(at.clone(), Arc::clone(catalog));
         }
     }
@@ -82,7 +95,7 @@ impl Views {
         };
         for name in self.opened.keys() {
             let at = place(name);
-            match *name {
+            match name.as_str() {
                 export::EDGE => {
                     for resource in EDGE_KINDS {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
@@ -138,10 +151,10 @@ impl Views {
     /// What is still waited for, for people. A view without an endpoint shows nothing to be there or not, and is nothing
     /// to wait for.
     pub(super) fn waits_for(&self) -> Option<String> {
-        if let Some(missing) = VIEWS.iter().find(|name| !self.opened.contains_key(*name)) {
+        if let Some(missing) = self.names().iter().find(|name| !self.opened.contains_key(*name)) {
             return Some(format!("the endpoint slice of {missing} is not there"));
         }
-        if self.opened.get(export::EDGE).is_some_and(Vec::is_empty) {
+        if self.opened.get(&Name::new(export::EDGE)).is_some_and(Vec::is_empty) {
             return Some(format!("no workspace is bound to {}", export::EDGE));
         }
         let shown: Vec<PlaceId> =

@@ -7,12 +7,14 @@
 use std::borrow::Cow;
 
 use mailboat_api::names::{export, label};
+use mailboat_engine::route::View;
 use mailboat_engine::want::{Body, Hold};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Object;
 use serde_json::{Value, json};
 
+use super::offer::is_definition;
 use crate::body::body;
 use crate::denature;
 use crate::names::numbered;
@@ -62,13 +64,27 @@ pub(super) fn binding_of(source: &Object, provider: &str) -> Result<Option<(Name
 
 /// The APIBinding that a CRD needs beside it in a mailbox; `None` if the source is no CRD.
 pub(super) fn binding_for_definition(source: &Object, provider: &str) -> Option<(Name, Body)> {
-    if denature::at_edge(&source.key.kind).resource() != "customresourcedefinitions" {
+    if !is_definition(source) {
         return None;
     }
     let kind = kinds_defined_by(source).into_iter().next()?;
     let export_name = export_for(&kind);
     let name = format!("crd-{export_name}");
     Some((Name::new(&name), binding(&name, provider, &export_name)))
+}
+
+/// Whether a CRD that is stored denatured is there for the edges alone: its workspace has the kind by an APIBinding, which
+/// the mailboxes get as well.
+pub(super) fn is_bound_otherwise(source: &Object, view: &View<'_>) -> Result<bool, Hold> {
+    if denature::natured(&source.key.kind).is_none() {
+        return Ok(false);
+    }
+    let defined = kinds_defined_by(source);
+    let mut bindings = view.range(&source.key.cluster, &api_bindings(), None).map_err(|doubt| Hold {
+        reason: format!("whether its kind is bound in its workspace is not known: {doubt}"),
+        on: Some(source.key.clone()),
+    })?;
+    Ok(bindings.any(|binding| kinds_defined_by(binding).iter().any(|kind| defined.contains(kind))))
 }
 
 /// The export by which the center offers a kind that users defined: one for each group and resource.

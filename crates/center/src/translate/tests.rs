@@ -71,6 +71,7 @@ fn translator_to(spec: &Value, edges: &[(u32, Edge)], singletons: Singletons) ->
         edges: edges.iter().map(|(id, edge)| (DestinationId(*id), edge.clone())).collect(),
         singletons: Arc::new(singletons),
         provider: Arc::from("root:espw"),
+        provider_cluster: ClusterId::new("espw"),
         marks: marks(),
     })
 }
@@ -196,12 +197,16 @@ fn a_definition_travels_as_data_with_a_binding_beside_it() {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": "crontabs.stable.example.com" },
-        "spec": { "group": "stable.example.com", "names": { "plural": "crontabs" } },
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced",
+            "names": { "plural": "crontabs", "kind": "CronTab" },
+            "versions": [{ "name": "v1", "served": true, "storage": true }],
+        },
     });
     let spec = json!({ "downsync": [{ "apiGroup": "stable.example.com" }] });
-    let wants =
-        projected(&translator(&spec), &object(WORKSPACE, CRDS, &crd), 1, &knowledge()).expect("a copy");
-    let [copy, binding] = wants.as_slice() else { panic!("{} wants", wants.len()) };
+    let crd = object(WORKSPACE, CRDS, &crd);
+    let wants = projected(&translator(&spec), &crd, 1, &knowledge()).expect("a copy");
+    let [copy, binding, schema, export] = wants.as_slice() else { panic!("{} wants", wants.len()) };
     assert_eq!(copy.slot, key("mailbox-1", &format!("{CRDS}.denatured"), "", "crontabs.stable.example.com"));
     assert_eq!(
         binding.slot,
@@ -211,7 +216,18 @@ fn a_definition_travels_as_data_with_a_binding_beside_it() {
         body(binding)["spec"]["reference"]["export"],
         json!({ "path": "root:espw", "name": "crontabs.stable.example.com" })
     );
-    assert_eq!(binding.policy.withdrawal, Withdrawal::Leave, "with a binding go all objects of its kind");
+    assert_eq!(export.slot, key("espw", "apiexports.apis.kcp.io", "", "crontabs.stable.example.com"));
+    assert_eq!(body(export)["spec"]["resources"][0]["schema"], schema.slot.name.as_str());
+    assert_eq!(schema.slot.cluster, ClusterId::new("espw"));
+    for stays in [binding, schema, export] {
+        assert_eq!(
+            stays.policy.withdrawal,
+            Withdrawal::Leave,
+            "with {} go all objects of a kind",
+            stays.slot
+        );
+    }
+    assert!(translator(&spec).varies(&crd), "what is wanted in one cluster alone is not the same for all");
 }
 
 fn api_binding(name: &str, path: &str, export: &str) -> Arc<Object> {

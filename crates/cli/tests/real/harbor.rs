@@ -329,7 +329,8 @@ pub(crate) async fn get(
     found.map(|found| serde_json::to_value(found).unwrap())
 }
 
-async fn until(
+/// Waits until an object fits.
+pub(crate) async fn until(
     client: &Client,
     (version, kind, namespace, name): (&str, &str, &str, &str),
     what: &str,

@@ -9,6 +9,7 @@ mod definitions;
 mod delete;
 mod deliver;
 mod downsync_overwrite;
+mod fleet;
 mod harbor;
 mod idle;
 mod kyverno;

@@ -68,13 +68,13 @@ struct Scene<'a> {
 }
 
 /// A manifest, read.
-struct Manifest {
+pub(crate) struct Manifest {
     text: String,
     documents: Vec<Value>,
 }
 
 impl Manifest {
-    fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         Self::of(fs::read_to_string(path).unwrap())
     }
 
@@ -97,7 +97,7 @@ impl Manifest {
     }
 
     /// The kubeconfig with its token beside it, where a test can read both.
-    fn kubeconfig(&self, folder: &Path) -> PathBuf {
+    pub(crate) fn kubeconfig(&self, folder: &Path) -> PathBuf {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join("token"), self.secret("token")).unwrap();
         let text = self.secret("kubeconfig").replace("/kcp/token", folder.join("token").to_str().unwrap());
@@ -620,13 +620,13 @@ async fn connect(kubeconfig: &Path) -> Connection {
 }
 
 /// What a center answers to somebody with a token.
-struct Answers<'a> {
-    center: &'a Center,
-    token: String,
+pub(crate) struct Answers<'a> {
+    pub(crate) center: &'a Center,
+    pub(crate) token: String,
 }
 
 impl Answers<'_> {
-    async fn code(&self, workspace: &str, method: &str, path: &str, body: &Value) -> u16 {
+    pub(crate) async fn code(&self, workspace: &str, method: &str, path: &str, body: &Value) -> u16 {
         let access = self.center.access_with(Credential::Token(self.token.clone()), workspace);
         let client = access.client().await.unwrap();
         let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };

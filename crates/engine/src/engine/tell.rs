@@ -1,4 +1,5 @@
-//! What the engine tells a role of all slots at once, at a price that does not depend on how many there are.
+//! What the engine tells a role of all slots at once, at a price that does not depend on how many there are; of one
+//! route, at a price of what that route reads.
 
 use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_store::seen::Seen;
@@ -6,7 +7,7 @@ use mailboat_store::store::Store;
 
 use super::settle::scope_of;
 use super::{Engine, Notice};
-use crate::fans::FanId;
+use crate::fans::{FanId, Leg};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::SlotId;
@@ -26,6 +27,17 @@ pub struct NotCurrent {
     pub verdict: Verdict,
     /// The last fault, in the server's words.
     pub fault: Option<Box<str>>,
+}
+
+/// A slot that a route wants and another has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contested {
+    /// The slot.
+    pub slot: Key,
+    /// The source that is wanted there in vain.
+    pub source: Key,
+    /// The route that has it, since it is older.
+    pub by: RouteId,
 }
 
 impl Engine {
@@ -62,6 +74,32 @@ impl Engine {
         let fan = self.route_ids.get(route).and_then(|index| self.fans.find(*index, source));
         let legs = fan.and_then(|fan| self.fans.get(fan)).into_iter().flat_map(|fan| &fan.legs);
         legs.filter(|leg| leg.is_bare()).filter_map(|leg| Some((leg.to, leg.hold()?)))
+    }
+
+    /// How many sources of a route are selected.
+    pub fn selected_count(&self, route: &RouteId) -> usize {
+        let Some(index) = self.route_ids.get(route) else { return 0 };
+        self.fans.each_of(*index).filter(|fan| !fan.by.is_empty()).count()
+    }
+
+    /// The slots that a route wants for one source and that an older route has for another: at most so many.
+    pub fn contested(&self, route: &RouteId, limit: usize) -> Vec<Contested> {
+        let Some(index) = self.route_ids.get(route) else { return Vec::new() };
+        let fans = self.fans.each_of(*index);
+        let wanted = fans.flat_map(|fan| fan.legs.iter().flat_map(Leg::slots).map(move |slot| (fan, slot)));
+        let lost = wanted.filter_map(|(fan, slot)| {
+            let state = self.slots.get(slot)?;
+            let winner = self.fans.get(state.claims.first()?.fan)?;
+            // The same source wanted by two routes is wanted alike.
+            if winner.source == fan.source {
+                return None;
+            }
+            let by = self.routes.get(winner.route.0 as usize)?.route.as_ref()?.id().clone();
+            Some(Contested { slot: state.key.clone(), source: fan.source.clone(), by })
+        });
+        let mut listed: Vec<Contested> = lost.take(limit).collect();
+        listed.sort_by(|one, other| one.slot.cmp(&other.slot));
+        listed
     }
 
     /// The changes whose withdrawals are held, and how much each would withdraw.

@@ -14,7 +14,6 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 
 use super::engage::UNKNOWN;
-use super::track::Bond;
 use super::{By, Nature, Store};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Doubt, News};
@@ -92,7 +91,12 @@ impl Store {
         if by == By::Event && late.is_some_and(|known| binding.version < known) {
             return;
         }
-        let ties = place.bindings.shape(ties(binding));
+        let mut ties = ties(binding);
+        // A claim lets a view see what a workspace has; the workspace itself has it without, before and after.
+        if place.nature != Nature::View {
+            ties.retain(|_, tie| matches!(tie, Tie::Bound(_)));
+        }
+        let ties = place.bindings.shape(ties);
         let said =
             Said { version: binding.version, list, endpoint: id.endpoint.clone(), ties: Arc::clone(&ties) };
         place.bindings.said.entry(cluster.clone()).or_default().insert(name.clone(), said);
@@ -161,12 +165,7 @@ impl Store {
 
     /// What ties a kind of a cluster to a place, as its bindings say.
     pub(super) fn tie(&self, place: &PlaceId, cluster: &ClusterId, kind: &KindId) -> Option<(Tie, Version)> {
-        let place = self.places.get(place)?;
-        // A claim lets a view see what a workspace has; the workspace itself has it without.
-        place
-            .bindings
-            .tie(cluster, kind)
-            .filter(|(tie, _)| place.nature == Nature::View || matches!(tie, Tie::Bound(_)))
+        self.places.get(place)?.bindings.tie(cluster, kind)
     }
 
     fn bind_as_said(
@@ -177,12 +176,8 @@ impl Store {
         at: Version,
         out: &mut Vec<News>,
     ) {
-        let Some(track) = self.track(place, kind).filter(|track| track.followed) else { return };
-        // In the workspace itself, what a binding only claims is there without it, and does not end with it.
-        let own =
-            track.whole.is_some() && track.members.get(cluster).is_none_or(|one| one.bond == Bond::Never);
-        let tie = self.tie(place, cluster, kind);
-        if tie.is_some() || !own {
+        if self.track(place, kind).is_some_and(|track| track.followed) {
+            let tie = self.tie(place, cluster, kind);
             self.bind(place, cluster, kind, tie, at, out);
         }
     }

@@ -90,20 +90,6 @@ fn a_workspace_counts_from_the_version_of_its_binding_on() {
 }
 
 #[test]
-fn what_a_binding_only_claims_is_seen_in_the_workspace_itself_whatever_becomes_of_the_claim() {
-    let mut rig = Rig::new(Mode::Workspace);
-    rig.servers[0].put("one", "ale", 1, false);
-    rig.quiet();
-    let there = Known::Present(version_of(&rig, "one"));
-    for accepted in [true, false, true] {
-        rig.servers[0].write_binding("one", Some(Binding::Claimed { accepted }));
-        rig.quiet();
-        assert_eq!(rig.seen(&key("one", "ale")), there, "the claim is accepted: {accepted}");
-        assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList));
-    }
-}
-
-#[test]
 fn a_rejected_claim_deletes_nothing_and_an_accepted_one_brings_all_back() {
     let mut rig = stocked(Mode::Claims);
     let heard = rig.news.len();
@@ -270,6 +256,21 @@ fn what_goes_with_its_binding_is_never_a_single_live_deletion() {
     rig.servers[0].write_binding("one", Some(Binding::Bound(0)));
     rig.quiet();
     assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+}
+
+#[test]
+fn a_claim_says_nothing_of_what_the_workspace_itself_shows() {
+    let mut rig = Rig::new(Mode::Workspace);
+    rig.servers[0].view = None; // the kind is kcp's own, and there without any binding
+    rig.servers[0].put("one", "ale", 1, false);
+    for claim in [Some(Binding::Claimed { accepted: true }), Some(Binding::Claimed { accepted: false }), None]
+    {
+        rig.servers[0].write_binding("one", claim);
+        rig.quiet();
+        let ale = rig.seen(&key("one", "ale"));
+        assert!(matches!(ale, Known::Present(_)), "{claim:?}: {ale:?}");
+        assert_eq!(rig.seen(&key("one", "beer")), Known::Absent(Gone::NotInList), "{claim:?}");
+    }
 }
 
 #[test]

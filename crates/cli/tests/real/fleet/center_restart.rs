@@ -1,0 +1,146 @@
+//! Scenario `center-restart`: a center is killed in the midst of a change, another takes over, and nothing is withdrawn; with
+//! nothing changed, nothing is written.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use mailboat_testkit::wait_until;
+use serde_json::{Value, json};
+
+use super::{EDGE, Fleet, Place, SOON};
+use crate::harbor::{config_map, namespace, put};
+
+/// Fewer than what is held when it goes at once.
+const ITEMS: usize = 9;
+const NAMESPACE: &str = "stock";
+
+#[tokio::test]
+async fn center_restart() {
+    let fleet = Fleet::board().await;
+    let workload = fleet.workload("stock").await;
+    put(&workload.client, &namespace(NAMESPACE)).await;
+    fill(&workload, "first").await;
+    let placement = json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "stock" },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "env": "prod" } }],
+            "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "namespaces": [NAMESPACE] }],
+        },
+    });
+    put(&workload.client, &placement).await;
+    let (florin, guilder) = (fleet.edge("florin").await, fleet.edge("guilder").await);
+    let (at_florin, at_guilder) = (fleet.mailbox("florin").await, fleet.mailbox("guilder").await);
+    let edges = [&florin, &guilder];
+    for place in [&at_florin, &at_guilder, &florin, &guilder] {
+        all_say(place, "first").await;
+    }
+    let selected = |found: &Value| found["status"]["matchedObjectCount"] == ITEMS;
+    workload.until((EDGE, "EdgePlacement", "", "stock"), "counting what it selects", selected).await;
+    let born: Vec<_> = join_all(edges.map(uids)).await;
+
+    // With another in waiting, the one that writes is killed while a change is on its way.
+    fleet.start_standby();
+    said(&fleet, "standby", "seeking the lease").await;
+    let changed = fill(&workload, "second");
+    let killed = async {
+        one_says(&at_florin, "second").await;
+        fleet.kill_center();
+    };
+    futures::join!(changed, killed);
+    for edge in edges {
+        all_say(edge, "second").await;
+    }
+    said(&fleet, "standby", "this process holds the lease").await;
+    assert_eq!(join_all(edges.map(uids)).await, born, "something was withdrawn and made again");
+
+    // Killed and started with nothing changed, it writes nothing: what it makes next is all that is new.
+    for mailbox in [&at_florin, &at_guilder] {
+        all_say(mailbox, "second").await;
+    }
+    let before = written(&workload, &[&at_florin, &at_guilder]).await;
+    fleet.kill_standby();
+    fleet.start_center();
+    put(&workload.client, &config_map(NAMESPACE, "late", "late")).await;
+    for mailbox in [&at_florin, &at_guilder] {
+        mailbox.until(("v1", "ConfigMap", NAMESPACE, "late"), "there", |_| true).await;
+    }
+    assert_eq!(written(&workload, &[&at_florin, &at_guilder]).await, before, "something was written again");
+
+    workload.kubectl(&["delete", "edgeplacement", "stock"]).await.well();
+    for edge in edges {
+        until_empty(edge).await;
+    }
+    workload.until_gone((EDGE, "SinglePlacementSlice", "", "stock")).await;
+}
+
+async fn fill(workload: &Place, text: &str) {
+    for item in 0..ITEMS {
+        put(&workload.client, &config_map(NAMESPACE, &format!("item-{item}"), text)).await;
+    }
+}
+
+/// The items that stand in a place.
+async fn items(place: &Place) -> Vec<ConfigMap> {
+    let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), NAMESPACE);
+    let mut found = maps.list(&ListParams::default()).await.unwrap().items;
+    found.retain(|map| map.metadata.name.as_deref().is_some_and(|name| name.starts_with("item-")));
+    found
+}
+
+fn text(map: &ConfigMap) -> Option<&str> {
+    map.data.as_ref()?.get("text").map(String::as_str)
+}
+
+async fn all_say(place: &Place, words: &str) {
+    until_items(place, &format!("all {words}"), |items| {
+        items.len() == ITEMS && items.iter().all(|map| text(map) == Some(words))
+    })
+    .await;
+}
+
+async fn one_says(place: &Place, words: &str) {
+    let one = |items: &[ConfigMap]| items.iter().any(|map| text(map) == Some(words));
+    until_items(place, &format!("one {words}"), one).await;
+}
+
+async fn until_empty(place: &Place) {
+    until_items(place, "none", <[ConfigMap]>::is_empty).await;
+}
+
+async fn until_items(place: &Place, what: &str, fit: impl Fn(&[ConfigMap]) -> bool) {
+    let waited = wait_until(format!("items: {what}"), SOON, || async {
+        let items = items(place).await;
+        let seen: Vec<_> = items.iter().map(|map| (map.metadata.name.as_deref(), text(map))).collect();
+        if fit(&items) { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+    waited.await.unwrap_or_else(|late| panic!("{late}"));
+}
+
+async fn uids(place: &Place) -> BTreeMap<String, String> {
+    let named = |map: ConfigMap| Some((map.metadata.name?, map.metadata.uid?));
+    items(place).await.into_iter().filter_map(named).collect()
+}
+
+/// The versions of all copies, and of the slice that says where they go.
+async fn written(workload: &Place, mailboxes: &[&Place]) -> BTreeMap<String, String> {
+    let mut versions = BTreeMap::new();
+    for (number, mailbox) in mailboxes.iter().enumerate() {
+        for map in items(mailbox).await {
+            let name = map.metadata.name.unwrap_or_default();
+            versions.insert(format!("{number} {name}"), map.metadata.resource_version.unwrap_or_default());
+        }
+    }
+    let slice = workload.get((EDGE, "SinglePlacementSlice", "", "stock")).await.unwrap();
+    versions.insert("slice".to_owned(), slice["metadata"]["resourceVersion"].to_string());
+    versions
+}
+
+async fn said(fleet: &Fleet, who: &str, words: &str) {
+    let waited = wait_until(format!("{who} said {words:?}"), SOON, async || {
+        let log = fleet.log(who);
+        if log.contains(words) { Ok(()) } else { Err(log) }
+    });
+    waited.await.unwrap_or_else(|late| panic!("{late}"));
+}

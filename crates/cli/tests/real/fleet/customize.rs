@@ -1,0 +1,90 @@
+//! Scenario `customize`: objects are another at each edge, and what cannot be made right is held and told.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{EDGE, Fleet, Named, Place};
+use crate::harbor::patch;
+use crate::program::mailboat;
+
+const MENU: Named<'_> = ("v1", "ConfigMap", "pages", "menu");
+const PRICES: Named<'_> = ("v1", "ConfigMap", "pages", "prices");
+const CUSTOMIZER: Named<'_> = (EDGE, "Customizer", "pages", "prices");
+const PLACEMENT: Named<'_> = (EDGE, "EdgePlacement", "", "pages");
+
+#[tokio::test]
+async fn customize() {
+    let fleet = Fleet::board().await;
+    let (workload, inventory) = (fleet.workload("pages").await, fleet.inventory().await);
+    let (florin, guilder) = (fleet.edge("florin").await, fleet.edge("guilder").await);
+    workload.apply("customize/workload.yaml").await;
+    for (edge, name) in [(&florin, "florin"), (&guilder, "guilder")] {
+        let menu = edge.until(MENU, "there", |_| true).await;
+        assert_eq!(menu["data"]["today"], format!("at {name}: 100% fish"));
+    }
+
+    // What misses a parameter is held, and the reason is told.
+    let reason = held(&workload, "currency").await;
+    assert!(reason.contains("prices"), "{reason}");
+    assert!(florin.get(PRICES).await.is_none() && guilder.get(PRICES).await.is_none());
+    let label = ["ensure", "location", "florin", "currency=fl", "--imw", &fleet.inventory];
+    mailboat(&fleet.admin("root"), &label).await.well();
+    currency(&florin, "fl").await;
+    assert!(guilder.get(PRICES).await.is_none());
+    let annotated = json!({ "metadata": { "annotations": { "currency": "gld" } } });
+    patch(&inventory.client, (EDGE, "Location", "", "guilder"), annotated).await;
+    currency(&guilder, "gld").await;
+    workload.until(PLACEMENT, "with nothing held", |found| found["status"].get("held").is_none()).await;
+    assert_eq!(offline(&workload, &inventory).await["data"], florin.get(PRICES).await.unwrap()["data"]);
+
+    // What it is made by is changed, and it follows.
+    let replaced = |path: &str, value: &str| json!({ "replacements": [{ "path": path, "value": value }] });
+    patch(&workload.client, CUSTOMIZER, replaced("$.data.currency", r#""in %(currency)""#)).await;
+    currency(&florin, "in fl").await;
+    currency(&guilder, "in gld").await;
+    patch(&workload.client, CUSTOMIZER, replaced("$.data[", r#""x""#)).await;
+    held(&workload, "$.data[").await;
+    currency(&florin, "in fl").await;
+
+    workload.kubectl(&["delete", "edgeplacement", "pages"]).await.well();
+    for edge in [&florin, &guilder] {
+        edge.until_gone(MENU).await;
+        edge.until_gone(PRICES).await;
+    }
+}
+
+async fn currency(edge: &Place, text: &str) {
+    let says = |prices: &Value| prices["data"] == json!({ "herring": "3", "currency": text });
+    edge.until(PRICES, &format!("in {text}"), says).await;
+}
+
+/// Waits until the placement says that something is held for a reason with these words.
+async fn held(workload: &Place, words: &str) -> String {
+    let reason = |found: &Value| {
+        let held = found["status"]["held"].as_array().into_iter().flatten();
+        let mut messages = held.filter_map(|copy| copy["message"].as_str());
+        messages.find(|message| message.contains(words)).map(str::to_owned)
+    };
+    let found =
+        workload.until(PLACEMENT, &format!("holding for {words}"), |found| reason(found).is_some()).await;
+    reason(&found).unwrap()
+}
+
+/// What the command shows for florin.
+async fn offline(workload: &Place, inventory: &Place) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (place, object, name) in [
+        (workload, PRICES, "object.yaml"),
+        (workload, CUSTOMIZER, "customizer.yaml"),
+        (inventory, (EDGE, "Location", "", "florin"), "location.yaml"),
+    ] {
+        fs::write(file(name), place.get(object).await.unwrap().to_string()).unwrap();
+    }
+    let (object, customizer, location) =
+        (file("object.yaml"), file("customizer.yaml"), file("location.yaml"));
+    let words = ["customize", &object, "--customizer", &customizer, "--location", &location];
+    let shown = mailboat(folder.path(), &words).await.well();
+    serde_saphyr::from_str(&shown.out).unwrap()
+}

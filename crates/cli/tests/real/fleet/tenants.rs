@@ -1,0 +1,114 @@
+//! Scenario `tenants`: with a syncer's token, or a workload user's, nothing can be reached beyond their own workspace. Every
+//! verb is tried.
+
+use mailboat_api::names::export;
+use serde_json::{Value, json};
+
+use super::{EDGE, Fleet};
+use crate::register::Answers;
+
+/// What is tried on a collection, and on one object in it.
+const VERBS: [(&str, &str, bool); 8] = [
+    ("list", "GET", false),
+    ("watch", "GET", false),
+    ("create", "POST", false),
+    ("deletecollection", "DELETE", false),
+    ("get", "GET", true),
+    ("update", "PUT", true),
+    ("patch", "PATCH", true),
+    ("delete", "DELETE", true),
+];
+
+/// Kinds that hold secrets, data, rights, configuration, and workspaces themselves.
+const KINDS: [(&str, &str); 7] = [
+    ("/api/v1/namespaces/default", "configmaps"),
+    ("/api/v1/namespaces/default", "secrets"),
+    ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+    ("/apis/apis.kcp.io/v1alpha2", "apibindings"),
+    ("/apis/tenancy.kcp.io/v1alpha1", "workspaces"),
+    ("/apis/edge.kubestellar.io/v2alpha1", "edgeplacements"),
+    ("/apis/edge.kubestellar.io/v2alpha1", "synctargets"),
+];
+
+#[tokio::test]
+async fn tenants() {
+    let fleet = Fleet::board().await;
+    let alices = fleet.workload("alices").await;
+    let others = fleet.workload("others").await;
+    let (alices, others) = (alices.path, others.path);
+    fleet.center.make_administrator("alice", &alices).await.unwrap();
+    let alice = answers(&fleet, fleet.center.token("alice").unwrap());
+    let token = std::fs::read_to_string(fleet.syncer_file("florin").with_file_name("token")).unwrap();
+    let syncer = answers(&fleet, token.trim());
+    let (florin, guilder) = (&fleet.mailboxes["florin"], &fleet.mailboxes["guilder"]);
+
+    // Each is somebody in their own place.
+    assert_eq!(syncer.code(florin, "GET", "/api/v1/configmaps", &Value::Null).await, 200);
+    assert_eq!(alice.code(&alices, "GET", "/api/v1/secrets", &Value::Null).await, 200);
+    // The syncer reads its mailbox, and writes nothing there but status and what is brought up.
+    for (group, kind) in KINDS {
+        for (verb, method, named) in
+            VERBS.iter().filter(|(verb, ..)| !matches!(*verb, "list" | "watch" | "get"))
+        {
+            let code = attempt(&syncer, florin, group, kind, verb, method, *named).await;
+            assert_eq!(code, 403, "the syncer may {verb} {kind} in its mailbox");
+        }
+    }
+    for (who, is, places) in [
+        (&syncer, "the syncer", [guilder, &fleet.provider, &fleet.inventory, &alices, &others]),
+        (&alice, "alice", [guilder, &fleet.provider, &fleet.inventory, florin, &others]),
+    ] {
+        for place in places {
+            for (group, kind) in KINDS {
+                for (verb, method, named) in VERBS {
+                    let code = attempt(who, place, group, kind, verb, method, named).await;
+                    assert_eq!(code, 403, "{is} may {verb} {kind} in {place}");
+                }
+            }
+        }
+        // The views show every workspace at once.
+        for view in [export::EDGE, export::COMPUTE, export::DENATURED, export::MAILBOX] {
+            let path = format!("/services/apiexport/{}/{view}/clusters/*/api/v1/configmaps", fleet.provider);
+            let edge =
+                format!("/services/apiexport/{}/{view}/clusters/*/apis/{EDGE}/synctargets", fleet.provider);
+            for path in [path, edge] {
+                let code = who.code("", "GET", &path, &Value::Null).await;
+                assert!(matches!(code, 401 | 403 | 404), "{is} was answered {code} for {path}");
+            }
+        }
+    }
+
+    // Who may bind our kinds may still not bind the claims over mailboxes.
+    let bind = |name: &str| {
+        json!({ "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": "x" },
+                "spec": { "reference": { "export": { "path": fleet.provider, "name": name } } } })
+    };
+    let bindings = "/apis/apis.kcp.io/v1alpha2/apibindings";
+    assert_eq!(alice.code(&alices, "POST", bindings, &bind(export::MAILBOX)).await, 403);
+    let (kind, dry) = (bind(export::WORKLOAD), format!("{bindings}?dryRun=All"));
+    assert_eq!(alice.code(&alices, "POST", &dry, &kind).await, 201);
+}
+
+fn answers<'a>(fleet: &Fleet, token: &str) -> Answers<'a> {
+    Answers { center: fleet.center, token: token.to_owned() }
+}
+
+/// What the server answers to a verb.
+async fn attempt(
+    who: &Answers<'_>,
+    place: &str,
+    group: &str,
+    kind: &str,
+    verb: &str,
+    method: &str,
+    named: bool,
+) -> u16 {
+    let object = json!({ "metadata": { "name": "x" } });
+    let path = match verb {
+        "watch" => format!("{group}/{kind}?watch=true&timeoutSeconds=1"),
+        _ if named => format!("{group}/{kind}/x"),
+        _ => format!("{group}/{kind}"),
+    };
+    let body = if matches!(method, "POST" | "PUT" | "PATCH") { &object } else { &Value::Null };
+    who.code(place, method, &path, body).await
+}
