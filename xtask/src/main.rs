@@ -1,7 +1,7 @@
 //! The one task runner of this repository: `cargo xtask`.
 //!
 //! Each command is a file of its own: [`test`], [`testbed`], [`e2e`], [`conformance`], [`bench`], [`sim`],
-//! [`generate`], [`lint`], [`tour`].
+//! [`generate`], [`lint`].
 //! Progress goes to standard error, results to standard output. Exit codes: 0 in order, 1 something failed,
 //! 2 bad input or a machine that lacks something.
 //!
@@ -26,7 +26,6 @@ mod suite;
 mod table;
 mod test;
 mod testbed;
-mod tour;
 mod verdict;
 
 use std::process::ExitCode;
@@ -55,7 +54,6 @@ enum Task {
     Sim(sim::Arguments),
     Generate(generate::Arguments),
     Lint(lint::Arguments),
-    Tour(tour::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -79,7 +77,6 @@ fn run(task: &Task) -> Result<Verdict> {
         Task::Sim(arguments) => sim::run(arguments, &repository),
         Task::Generate(arguments) => generate::run(arguments, &repository),
         Task::Lint(arguments) => lint::run(arguments, &repository),
-        Task::Tour(arguments) => tour::run(arguments),
     }
 }
 
@@ -119,7 +116,6 @@ mod tests {
             "generate --check",
             "generate --openapi",
             "lint",
-            "tour",
         ] {
             let words = ["xtask"].into_iter().chain(call.split(' '));
             assert!(Xtask::try_parse_from(words).is_ok(), "{call}");

@@ -4,6 +4,7 @@ mod center;
 mod customize;
 mod hub;
 mod syncer;
+mod up;
 mod workspaces;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
 pub use hub::{HubArguments, HubCommand, HubMode};
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
+pub use up::{GivenEdge, UpArguments};
 pub use workspaces::{
     EnsureArguments, Ensured, GetArguments, InventoryFlags, Listing, LocationArguments,
     PrepForClusterArguments, PrepForSyncerArguments, RemoveArguments, Removed, ServerFlags, Shown,
@@ -41,6 +43,7 @@ Every `kubectl mailboat X` is also `mailboat X`; `mailboat link` makes the names
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "a description here would take the place of the arguments' own, longer one")]
 pub enum Command {
+    Up(UpArguments),
     Center(CenterArguments),
     Syncer(SyncerArguments),
     SyncerGen(SyncerGenArguments),

@@ -80,7 +80,12 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
     Ok(())
 }
 
-async fn open(mode: HubMode, storage: impl Storage, options: Options) -> Result<Opened, OpenError> {
+/// Opens a hub over what a storage keeps.
+pub(crate) async fn open(
+    mode: HubMode,
+    storage: impl Storage,
+    options: Options,
+) -> Result<Opened, OpenError> {
     match mode {
         HubMode::Cluster => mailboat_hub::cluster(storage, options).await,
         HubMode::Workspaces => mailboat_hub::workspaces(storage, options).await,

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
 //! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`customize`],
-//! [`hub`], [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
+//! [`hub`], [`up`], [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
 pub mod called;
@@ -32,6 +32,7 @@ pub mod syncer;
 pub mod syncer_gen;
 pub mod syncer_remove;
 mod table;
+pub mod up;
 pub mod ws;
 
 use std::ffi::OsString;
@@ -106,6 +107,7 @@ fn carry_out(command: Command) -> Result<()> {
         Command::Get(arguments) => asynchronously(get::run(&arguments)),
         Command::Customize(arguments) => customize::run(&arguments),
         Command::Hub(arguments) => serving(hub::run(&arguments)),
+        Command::Up(arguments) => serving(up::run(&arguments)),
         Command::Link(arguments) => link::run(&arguments),
         Command::Completion(arguments) => {
             clap_complete::generate(

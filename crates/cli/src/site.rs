@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use mailboat_api::kcp::{ApiBinding, LogicalCluster, Workspace};
 use mailboat_api::names::object;
-use mailboat_cluster::{Cluster, Connection, Settings, Source, Transport as _};
+use mailboat_cluster::{Cluster, Connection, ServerAddress, Settings, Source, Transport as _};
 use mailboat_object::key::{Key, Name, Uid};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Propagation, Verb};
 use mailboat_registration::names::FIELD_MANAGER;
@@ -39,6 +39,11 @@ impl Site {
         let source = Source::Kubeconfig { path: flags.kubeconfig.clone(), context: flags.context.clone() };
         let connection = Connection::open(source, Settings::default()).await;
         Ok(Self { connection: connection.map_err(|bad| bad_configuration(&bad))? })
+    }
+
+    /// How its server is reached, by anybody.
+    pub(crate) fn address(&self) -> ServerAddress {
+        self.connection.address()
     }
 
     pub(crate) fn at(&self, path: &WorkspacePath) -> Cluster {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod customize;
+mod up;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,0 +1,421 @@
+//! `mailboat up`: a center, edges and an example that travels to them, in one process, until Ctrl-C.
+//!
+//! Nothing here is a shortcut: the embedded servers are hubs that listen, and the center and the syncers speak to them
+//! through kubeconfigs, as users with the rights that they have anywhere.
+
+mod embedded;
+mod example;
+mod folder;
+mod kubeconfig;
+mod story;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use mailboat_api::names::object::{CENTER_GROUP, PROVIDER_WORKSPACE};
+use mailboat_api::names::{MailboxName, annotation, export, group};
+use mailboat_center::mailbox::{SYNCER, SYNCER_NAMESPACE};
+use mailboat_center::setup::Offer;
+use mailboat_cluster::{Cluster, Connection, Source, Transport as _};
+use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_registration::inventory::{self, Described};
+use mailboat_registration::lifetime::Lifetime;
+use mailboat_registration::token;
+use mailboat_registration::workspace::WorkspacePath;
+use mailboat_runner::StopSignal;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use self::embedded::Embedded;
+use self::example::WORKLOADS;
+use self::folder::Folder;
+use self::kubeconfig::Entry;
+use self::story::{Progress, Shown};
+use crate::failure::{bad_configuration, refusal};
+use crate::flags::{HubMode, ServerFlags, UpArguments};
+use crate::log;
+use crate::place::{get, key};
+use crate::site::{Site, bind, create, passing, patiently};
+
+/// The names of the first edges; others are numbered.
+const EDGES: [&str; 2] = ["guilder", "florin"];
+/// The workspace that describes the edges.
+const INVENTORY: &str = "imw1";
+/// How long the example may take to arrive. A kcp takes seconds for each kind that is new to it.
+const ARRIVAL_LIMIT: Duration = Duration::from_mins(10);
+const GLANCE: Duration = Duration::from_millis(50);
+/// Says that an example was applied to what is kept in a folder.
+const APPLIED: &str = "example1.applied";
+
+/// Starts everything, shows it, and stops everything when it is told to.
+pub async fn run(arguments: &UpArguments) -> Result<()> {
+    let stop = StopSignal::new().context("signals cannot be heard")?;
+    let folder = Folder::open(arguments.data.as_deref())?;
+    log::begin_in(&folder.file("log"), &arguments.log_level)?;
+    let mut running = Running::new();
+    let stopped = async {
+        stop.received().await;
+        Ok(())
+    };
+    let ended = tokio::select! {
+        ended = stopped => ended,
+        ended = stay_up(arguments, &folder, &mut running) => ended,
+    };
+    eprintln!("stopping …");
+    running.end().await;
+    ended
+}
+
+/// Everything, until something of it ends by itself.
+async fn stay_up(arguments: &UpArguments, folder: &Folder, running: &mut Running) -> Result<()> {
+    let progress = Progress::begin();
+    let mut up = Up::start(arguments, folder, running, &progress).await?;
+    let contexts = folder.file("kubeconfig");
+    up.write_contexts(&contexts)?;
+    let root = ServerFlags { kubeconfig: Some(contexts.clone()), context: Some("root".to_owned()) };
+    let site = Site::reach(&root).await?;
+    set_up(&root, &progress).await?;
+    running.center(up.center_source.clone(), up.center_is_given);
+    describe_edges(&site, &mut up.edges).await?;
+    progress.say("the edges are described in root:imw1; the center makes a mailbox for each");
+    let applied = folder.file(APPLIED);
+    for workload in &WORKLOADS {
+        let cluster = workload_workspace(&site, workload.workspace).await?;
+        if !applied.exists() {
+            workload.apply(&cluster).await?;
+        }
+    }
+    if folder.is_kept() {
+        std::fs::write(&applied, "").with_context(|| format!("{} cannot be written", applied.display()))?;
+    }
+    progress.say("example1 is applied in root:wmw-c and root:wmw-s");
+    for edge in &up.edges {
+        register(&site, edge).await?;
+        running.syncer(edge).await?;
+        progress.say(format!("the syncer of {} sails", edge.name));
+    }
+    tokio::select! {
+        ended = running.failed() => return ended,
+        arrived = all_arrived(&up.edges, &progress) => arrived?,
+    }
+    progress.say("example1 is in place");
+    let kept = folder.is_kept().then(|| folder.path());
+    let shown: Vec<Shown> = up.edges.iter().map(Edge::shown).collect();
+    crate::documents::write_out(&story::all(&shown, up.center.server(), &contexts, kept))?;
+    running.failed().await
+}
+
+/// What was started, or given, and how it is reached.
+struct Up {
+    center: Entry,
+    center_source: Source,
+    center_is_given: bool,
+    edges: Vec<Edge>,
+}
+
+struct Edge {
+    name: String,
+    entry: Entry,
+    /// Its own kubeconfig, and that of its syncer in its mailbox.
+    kubeconfig: PathBuf,
+    syncer_kubeconfig: PathBuf,
+    mailbox: MailboxName,
+    is_given: bool,
+}
+
+impl Up {
+    async fn start(
+        arguments: &UpArguments,
+        folder: &Folder,
+        running: &mut Running,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let names = edge_names(arguments);
+        let (center, center_file) = if let Some(file) = &arguments.center_kubeconfig {
+            (Entry::read(file)?, file.clone())
+        } else {
+            let stop = running.stop_servers.subscribe();
+            let hub = Embedded::start(folder, "center", HubMode::Workspaces, stop).await?;
+            let file = folder.file("center.kubeconfig");
+            kubeconfig::write(&file, &[("center", hub.entry("center", CENTER_GROUP)?.at("root"))])?;
+            let entry = hub.entry("admin", "system:masters")?;
+            running.serving.push(hub.serving);
+            (entry, file)
+        };
+        progress.say(format!("the center serves at {}", center.server()));
+        let mut edges = Vec::new();
+        for name in names {
+            let given = arguments.given.iter().find(|given| given.name == name);
+            let (entry, file) = if let Some(given) = given {
+                (Entry::read(&given.kubeconfig)?, given.kubeconfig.clone())
+            } else {
+                let stop = running.stop_servers.subscribe();
+                let hub = Embedded::start(folder, &format!("edge-{name}"), HubMode::Cluster, stop).await?;
+                let entry = hub.entry("admin", "system:masters")?;
+                let file = folder.file(&format!("{name}.kubeconfig"));
+                kubeconfig::write(&file, &[(&name, entry.clone())])?;
+                running.serving.push(hub.serving);
+                (entry, file)
+            };
+            progress.say(format!("the edge {name} serves at {}", entry.server()));
+            edges.push(Edge {
+                syncer_kubeconfig: folder.file(&format!("{name}-syncer.kubeconfig")),
+                name,
+                entry,
+                kubeconfig: file,
+                mailbox: MailboxName { cluster: String::new(), sync_target_uid: String::new() },
+                is_given: given.is_some(),
+            });
+        }
+        Ok(Self {
+            center_source: Source::Kubeconfig { path: Some(center_file), context: None },
+            center_is_given: arguments.center_kubeconfig.is_some(),
+            center,
+            edges,
+        })
+    }
+
+    /// One kubeconfig with a context for every place.
+    fn write_contexts(&self, file: &Path) -> Result<()> {
+        let mut contexts = vec![(WORKLOADS[0].workspace, self.center.at("root:wmw-c"))];
+        contexts.push(("root", self.center.at("root")));
+        for name in [INVENTORY, WORKLOADS[1].workspace] {
+            contexts.push((name, self.center.at(&format!("root:{name}"))));
+        }
+        contexts.extend(self.edges.iter().map(|edge| (edge.name.as_str(), edge.entry.clone())));
+        kubeconfig::write(file, &contexts)
+    }
+}
+
+/// The embedded ones in their order, and those that are given beside them.
+fn edge_names(arguments: &UpArguments) -> Vec<String> {
+    let numbered = (EDGES.len() + 1..).map(|number| format!("edge-{number}"));
+    let names = EDGES.iter().map(|name| (*name).to_owned()).chain(numbered);
+    let mut names: Vec<String> = names.take(usize::from(arguments.edges)).collect();
+    for given in &arguments.given {
+        if !names.contains(&given.name) {
+            names.push(given.name.clone());
+        }
+    }
+    names
+}
+
+/// Sets the provider workspace up, as an administrator does once.
+async fn set_up(root: &ServerFlags, progress: &Progress) -> Result<()> {
+    let source = Source::Kubeconfig { path: root.kubeconfig.clone(), context: root.context.clone() };
+    let connection = Connection::open(source, mailboat_cluster::Settings::default())
+        .await
+        .map_err(|bad| bad_configuration(&bad))?;
+    let offer = Offer::all().context("the APIs to offer cannot be made")?;
+    let mut pieces = 0;
+    mailboat_center::init::init(&connection, PROVIDER_WORKSPACE, &offer, |_, _| pieces += 1).await?;
+    progress.say(format!("{PROVIDER_WORKSPACE} is set up: {pieces} objects"));
+    Ok(())
+}
+
+/// Describes the edges in an inventory workspace, and notes their SyncTargets' uids.
+async fn describe_edges(site: &Site, edges: &mut [Edge]) -> Result<()> {
+    let path = below_root(INVENTORY)?;
+    site.make_workspace(&path, None).await?;
+    let cluster = site.at(&path);
+    let name = export::BINDING_IN_INVENTORY_WORKSPACE;
+    bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export::EDGE)).await?;
+    give_rights(&cluster, &path).await?;
+    for edge in edges {
+        let described = Described::new(&edge.name, example::labels(&edge.name))
+            .map_err(|bad| refusal(bad.to_string()))?;
+        for (resource, object) in
+            [("synctargets", described.sync_target()), ("locations", described.location())]
+        {
+            let key = key("", group::EDGE, resource, "", &edge.name);
+            patiently(&format!("the edge {} cannot be described", edge.name), async || {
+                create(&cluster, key.clone(), &object).await
+            })
+            .await?;
+        }
+        let target: Option<Value> =
+            get(&cluster, key("", group::EDGE, "synctargets", "", &edge.name)).await?;
+        let target = target.ok_or_else(|| anyhow!("the SyncTarget {} is gone again", edge.name))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        edge.mailbox = MailboxName {
+            cluster: text(&target["metadata"]["annotations"][annotation::KCP_CLUSTER]),
+            sync_target_uid: text(&target["metadata"]["uid"]),
+        };
+    }
+    Ok(())
+}
+
+/// Makes a workload workspace: bindings, and what lets the center read it.
+async fn workload_workspace(site: &Site, name: &str) -> Result<Cluster> {
+    let path = below_root(name)?;
+    site.make_workspace(&path, None).await?;
+    let cluster = site.at(&path);
+    for (name, export_name) in inventory::workload_bindings(true) {
+        bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export_name)).await?;
+    }
+    give_rights(&cluster, &path).await?;
+    Ok(cluster)
+}
+
+/// Lets the center use a workspace.
+async fn give_rights(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
+    for (resource, wanted) in
+        ["clusterroles", "clusterrolebindings"].into_iter().zip(inventory::center_rights())
+    {
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+        let key = key("", "rbac.authorization.k8s.io", resource, "", name);
+        patiently(&format!("the center cannot be let into {path}"), async || {
+            create(cluster, key.clone(), &wanted).await
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Waits for an edge's mailbox, and takes a token of the account that the center made there for the syncer.
+async fn register(site: &Site, edge: &Edge) -> Result<()> {
+    let mailbox = WorkspacePath::parse(PROVIDER_WORKSPACE)
+        .and_then(|provider| provider.child(&edge.mailbox.to_string()))
+        .map_err(|bad| refusal(bad.to_string()))?;
+    let cluster = site.at(&mailbox);
+    let account = key("", "", "serviceaccounts", SYNCER_NAMESPACE, SYNCER);
+    patiently(&format!("the mailbox of {} is not ready", edge.name), async || {
+        match get::<Value>(&cluster, account.clone()).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(passing("its syncer has no account yet")),
+            // As kcp answers for a workspace that is not there.
+            Err(fault) if fault.kind == FaultKind::Forbidden => Err(passing(&fault.text)),
+            Err(fault) => Err(fault),
+        }
+    })
+    .await?;
+    let granted = cluster.call(token::request(account, Lifetime::DEFAULT)).await;
+    let granted = granted.map_err(|fault| anyhow!("the syncer of {} gets no token: {fault}", edge.name))?;
+    let token = token::granted(&granted.body)?;
+    let entry = Entry::with_token(&site.address(), token.text()).at(&mailbox.to_string());
+    kubeconfig::write(&edge.syncer_kubeconfig, &[("mailbox", entry)])
+}
+
+/// Waits until all that the example brings has arrived everywhere, and says so for each edge.
+async fn all_arrived(edges: &[Edge], progress: &Progress) -> Result<()> {
+    let end = Instant::now() + ARRIVAL_LIMIT;
+    for edge in edges {
+        let source = Source::Kubeconfig { path: Some(edge.kubeconfig.clone()), context: None };
+        let connection = Connection::open(source, mailboat_cluster::Settings::default())
+            .await
+            .map_err(|bad| bad_configuration(&bad))?;
+        let cluster = connection.cluster();
+        for arrival in example::arrivals(&edge.name, !edge.is_given) {
+            loop {
+                let came = arrival.is_at(&cluster, &edge.name).await;
+                match came {
+                    Ok(true) => break,
+                    Err(fault) if !may_pass(&fault) => {
+                        return Err(anyhow!("{} cannot be asked: {fault}", edge.name));
+                    }
+                    Ok(false) | Err(_) if Instant::now() > end => {
+                        return Err(anyhow!(
+                            "{} has not arrived at {} within {} minutes",
+                            arrival.what,
+                            edge.name,
+                            ARRIVAL_LIMIT.as_secs() / 60
+                        ));
+                    }
+                    Ok(false) | Err(_) => sleep(GLANCE).await,
+                }
+            }
+        }
+        progress.say(format!("all of it has arrived at {}", edge.name));
+    }
+    Ok(())
+}
+
+fn may_pass(fault: &Fault) -> bool {
+    fault.passes() || matches!(fault.kind, FaultKind::NotFound | FaultKind::Unserved)
+}
+
+fn below_root(name: &str) -> Result<WorkspacePath> {
+    WorkspacePath::parse(&format!("root:{name}")).map_err(|bad| refusal(bad.to_string()))
+}
+
+impl Edge {
+    fn shown(&self) -> Shown {
+        let brought = example::arrivals(&self.name, true);
+        let holds: Vec<String> = brought.into_iter().map(|arrival| arrival.what).collect();
+        Shown { name: self.name.clone(), server: self.entry.server().to_owned(), holds: holds.join(", ") }
+    }
+}
+
+/// What runs in this process, and how it is stopped: those who sail first, then the servers that they sail between.
+struct Running {
+    roles: JoinSet<Result<()>>,
+    stop_roles: watch::Sender<bool>,
+    serving: Vec<JoinHandle<()>>,
+    stop_servers: watch::Sender<bool>,
+}
+
+impl Running {
+    fn new() -> Self {
+        Self {
+            roles: JoinSet::new(),
+            stop_roles: watch::Sender::new(false),
+            serving: Vec::new(),
+            stop_servers: watch::Sender::new(false),
+        }
+    }
+
+    fn center(&mut self, source: Source, is_given: bool) {
+        let mut settings = mailboat_center::assemble::Settings::new(source, PROVIDER_WORKSPACE);
+        // At a kcp of somebody's own another center may run.
+        settings.election = is_given.then(mailboat_center::assemble::election);
+        let stop = told(self.stop_roles.subscribe());
+        self.roles.spawn(async move {
+            mailboat_center::assemble::run(settings, stop).await.map_err(|error| refusal(error.to_string()))
+        });
+    }
+
+    async fn syncer(&mut self, edge: &Edge) -> Result<()> {
+        let file = |path: &PathBuf| Source::Kubeconfig { path: Some(path.clone()), context: None };
+        let settings = mailboat_syncer::Settings::new(
+            file(&edge.syncer_kubeconfig),
+            file(&edge.kubeconfig),
+            &edge.name,
+            &edge.mailbox.sync_target_uid,
+        );
+        let syncer = mailboat_syncer::Syncer::open(settings).await.map_err(|bad| refusal(bad.to_string()))?;
+        let stop = told(self.stop_roles.subscribe());
+        self.roles.spawn(async move {
+            syncer.run(stop).await;
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Done when something ended that should not have.
+    async fn failed(&mut self) -> Result<()> {
+        match self.roles.join_next().await {
+            None => std::future::pending().await,
+            Some(Ok(Ok(()))) => Err(anyhow!("the center or a syncer has ended by itself; see the log")),
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(error)) => Err(anyhow!("the center or a syncer has failed: {error}")),
+        }
+    }
+
+    async fn end(mut self) {
+        self.stop_roles.send_replace(true);
+        while self.roles.join_next().await.is_some() {}
+        self.stop_servers.send_replace(true);
+        for server in self.serving {
+            let _ = server.await;
+        }
+    }
+}
+
+/// Done when it is told so.
+async fn told(mut stop: watch::Receiver<bool>) {
+    // Nobody is left to say so: that is the end as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,132 @@
+//! `mailboat up`: from nothing to the example at both edges, Ctrl-C, and again from what was kept.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::mailboat;
+
+/// Ten seconds are meant; machines that have other things to do take longer.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// A `mailboat up` that runs. It ends with this value.
+struct Up {
+    child: Child,
+    said: std::path::PathBuf,
+}
+
+impl Up {
+    fn start(folder: &Path, words: &[&str]) -> Self {
+        let said = folder.join("said");
+        let out = std::fs::File::create(&said).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_mailboat"))
+            .arg("up")
+            .args(words)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stderr(out.try_clone().unwrap())
+            .stdout(out)
+            .spawn()
+            .unwrap();
+        Self { child, said }
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.said).unwrap()
+    }
+
+    /// Waits until it says that everything is in place.
+    fn until_in_place(&mut self) {
+        let end = Instant::now() + LIMIT;
+        while !self.said().contains("Ctrl-C stops everything") {
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended:\n{}", self.said());
+            assert!(Instant::now() < end, "it takes too long:\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Sends what Ctrl-C sends, and waits for the end.
+    fn interrupt(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let end = Instant::now() + LIMIT;
+        let ended = loop {
+            if let Some(ended) = self.child.try_wait().unwrap() {
+                break ended;
+            }
+            assert!(Instant::now() < end, "it does not end:\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        assert!(ended.success(), "{ended}:\n{}", self.said());
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn well(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_example_travels_to_both_edges_and_is_there_again_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let words: Vec<&str> = words.iter().copied().chain(["--kubeconfig", "kept/kubeconfig"]).collect();
+        mailboat(folder.path(), &words, "")
+    };
+    let mut up = Up::start(folder.path(), &["--data", "kept"]);
+    up.until_in_place();
+    for word in ["guilder", "florin", "export KUBECONFIG=", "root:wmw-c", "Deployment specialstuff/speciald"]
+    {
+        assert!(up.said().contains(word), "{word}:\n{}", up.said());
+    }
+    let edges = well(&run(&["get", "edges", "--context", "imw1", "-o", "json"]));
+    let named = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(named(&edges), ["florin", "guilder"]);
+    let uids = |list: &Value| -> Vec<Value> {
+        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["uid"].clone()).collect()
+    };
+    let copies = ["get", "objects", "--kind", "replicasets", "--context", "root", "-o", "json"];
+    let before = well(&run(&copies));
+    assert_eq!(named(&before), ["commond", "commond"]);
+    let mode = {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::metadata(folder.path().join("kept/kubeconfig")).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode, 0o600, "{mode:o}");
+    up.interrupt();
+    assert!(!run(&copies).status.success(), "somebody serves still");
+
+    let mut again = Up::start(folder.path(), &["--data", "kept"]);
+    again.until_in_place();
+    let after = well(&run(&copies));
+    assert_eq!(uids(&after), uids(&before), "they are the same objects");
+    again.interrupt();
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_before_anything_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, told) in [
+        (&["up", "--edge", "guilder"][..], "NAME=FILE"),
+        (&["up", "--edge", "Guilder=f"], "Guilder"),
+        (&["up", "--edges", "0"], "0"),
+        (&["up", "--center-kubeconfig", "missing"], "missing cannot be used"),
+    ] {
+        let refused = mailboat(folder.path(), words, "");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(told), "{words:?}: {said}");
+    }
+}
