@@ -288,7 +288,7 @@ impl Route for Translation {
         let body = (self.change)(source, to).map_err(|reason| Hold { reason, on: None })?;
         Ok(vec![Want {
             slot: Key { cluster: to.cluster.clone(), ..source.key.clone() },
-            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            origin: Origin::of(source),
             body,
             policy: Arc::clone(&self.policy),
         }])

@@ -159,7 +159,7 @@ impl Route for Translator {
                 "its SyncTarget is gone; what stands in the mailbox goes with the mailbox".to_owned();
             return Err(Hold { reason, on: None });
         }
-        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let origin = Origin::of(source);
         let want = |kind: &KindId, name: &Name, body: Body, policy: &Arc<Policy>| Want {
             slot: Key {
                 cluster: to.cluster.clone(),

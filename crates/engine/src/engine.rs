@@ -387,7 +387,10 @@ impl Engine {
             let fan = self.fans.of(route, &source);
             // What is shown again just as it was is decided already.
             let decided = match (store.get(&source), self.fans.get(fan)) {
-                (Seen::Present(source), Some(fan)) => fan.is_decided_for(source),
+                (Seen::Present(object), Some(fan)) => {
+                    let identified = store.identity(&source.cluster, &source.kind).is_some();
+                    fan.is_decided_for(object, identified)
+                }
                 _ => false,
             };
             if !decided {

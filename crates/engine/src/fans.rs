@@ -42,6 +42,8 @@ pub struct Fan {
     pub stale: bool,
     /// The source as it was when it was last evaluated: its version and its content.
     pub evaluated: Option<(Version, Digest)>,
+    /// Whether the identity of its kind was known then.
+    pub identified: bool,
     /// How many legs are held and have no slot yet by which that could be told.
     bare: usize,
 }
@@ -104,6 +106,7 @@ impl Fans {
             gone: None,
             stale: false,
             evaluated: None,
+            identified: false,
             bare: 0,
         })));
         self.ids.insert((source.clone(), route), id);
@@ -259,8 +262,10 @@ impl Fan {
 
     /// Whether all about it was decided from the source as it is now. What it was decided from besides wakes it when
     /// it changes.
-    pub fn is_decided_for(&self, source: &Object) -> bool {
-        self.evaluated == Some((source.version, source.content)) && self.undecided().is_none()
+    pub fn is_decided_for(&self, source: &Object, identified: bool) -> bool {
+        self.evaluated == Some((source.version, source.content))
+            && self.undecided().is_none()
+            && (self.identified || !identified)
     }
 
     /// The leg to a destination.

@@ -21,6 +21,7 @@ pub mod engine;
 pub mod fans;
 pub mod glance;
 pub mod likeness;
+pub mod look;
 pub mod mark;
 #[cfg(feature = "mutations")]
 pub mod mutation;

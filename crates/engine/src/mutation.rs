@@ -19,6 +19,8 @@ pub enum Mutation {
     BehindIsCurrent,
     /// The first delivery is forced.
     ForceTheFirst,
+    /// A definition that was made anew is taken for the one before it.
+    AnyDefinition,
     /// What a first delivery met is kept as ours.
     KeepWhatWasMet,
 }

@@ -59,6 +59,8 @@ pub struct SlotState {
     pub under_way: bool,
     /// Something happened while a call was under way.
     pub again: bool,
+    /// When it was last found to be as wanted, the identity of its source's kind was known.
+    pub(crate) identified: bool,
     /// How it last stood, for those who ask and for notices when it changes.
     pub verdict: Option<Verdict>,
     /// How it is counted, and with which scope.
@@ -291,6 +293,7 @@ impl SlotState {
             passing: Rare::default(),
             under_way: false,
             again: false,
+            identified: false,
             verdict: None,
             stands: None,
             owed: None,

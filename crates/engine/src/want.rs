@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, Name, Uid, Version};
+use mailboat_object::object::Object;
 
 use crate::mark::Marks;
 
@@ -37,6 +38,30 @@ pub struct Origin {
     pub uid: Uid,
     /// Its version when the copy was made. A source that later shows a lower one was restored from a backup.
     pub version: Version,
+    /// When it was made, by its server's clock, if that is known. What defines its kind is older, or is another
+    /// definition than it had.
+    pub made_seconds: Option<u64>,
+    /// The identity under which its kind is bound, if it is. The engine knows it, or knows that it does not yet: then
+    /// it is empty.
+    pub identity: Option<Name>,
+}
+
+impl Origin {
+    /// The origin of what is made from this object.
+    pub fn of(source: &Object) -> Self {
+        Self {
+            key: source.key.clone(),
+            uid: source.uid.clone(),
+            version: source.version,
+            made_seconds: source.created_seconds(),
+            identity: None,
+        }
+    }
+
+    /// Whether the identity of its kind is known.
+    pub fn is_identified(&self) -> bool {
+        self.identity.as_ref().is_some_and(|identity| !identity.is_empty())
+    }
 }
 
 /// An intent: the JSON to deliver, shared by every destination that gets the same.

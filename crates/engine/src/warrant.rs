@@ -10,8 +10,17 @@ use mailboat_object::key::{Key, Name, Uid, Version};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Absence, Gone};
 
+use crate::look::{LastSight, Look, Otherwise};
 use crate::mark::{Mark, OwnerId};
 use crate::mutation::{Mutation, broken};
+use crate::want::Origin;
+
+/// A second look is at least so many milliseconds after the first. kcp was seen to show an empty kind 0.6 s before the
+/// bindings that say why.
+pub const LOOK_AGAIN_AFTER: u64 = 10_000;
+
+/// What a look found is acted on within so many milliseconds, or not at all.
+pub const LOOK_HOLDS_FOR: u64 = 10_000;
 
 /// Why nobody wants a slot any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,46 +38,53 @@ pub enum Evidence {
 pub struct SourceGone {
     source: Key,
     absence: Absence,
+    /// What is known of it from when it was there.
+    sight: LastSight,
+    /// When a look found that it alone is gone, in milliseconds.
+    looked_at: Option<u64>,
     confirmed: Option<Confirmed>,
 }
 
-/// A fresh look at the source's side, after the event: the object is not there (a 404 that names it), its
-/// workspace is not being deleted, and what serves its kind is not either and is still the same.
-///
-/// kcp deletes every object of a kind with its APIBinding or CRD, and every object of a workspace with the
-/// workspace, and sends ordinary delete events for them: an event is a ground to look, not to act.
+/// Fresh looks at the source's side, after the event, found that the object alone is gone; see [`Look`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Confirmed(());
-
-/// What a fresh look at the source's side found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Look {
-    /// The server answered 404 with a Status that names the object.
-    pub object_missing: bool,
-    /// The workspace is there and not being deleted; true for a plain cluster that answered.
-    pub workspace_lives: bool,
-    /// The APIBinding or CRD that serves the kind is there, not being deleted, and of the same identity; true
-    /// for kinds that are built in.
-    pub kind_served_as_before: bool,
-}
-
-impl Confirmed {
-    /// A confirmation, if the look allows one.
-    pub fn by(look: Look) -> Option<Self> {
-        (look.object_missing && look.workspace_lives && look.kind_served_as_before).then_some(Self(()))
-    }
+struct Confirmed {
+    /// When, in milliseconds.
+    at: u64,
 }
 
 impl SourceGone {
     /// The source's absence as the store proved it; not yet confirmed.
     pub fn new(source: Key, absence: Absence) -> Self {
-        Self { source, absence, confirmed: None }
+        let sight = LastSight::of(absence, None);
+        Self { source, absence, sight, looked_at: None, confirmed: None }
     }
 
-    /// The same, confirmed by a fresh look.
+    /// The same, with what a copy remembers of the source.
     #[must_use]
-    pub fn confirmed(self, by: Confirmed) -> Self {
-        Self { confirmed: Some(by), ..self }
+    pub fn remembered_by(self, origin: &Origin) -> Self {
+        let origin = Some(origin).filter(|origin| origin.key == self.source);
+        Self { sight: LastSight::of(self.absence, origin), ..self }
+    }
+
+    /// The same, after a fresh look. What was seen to be deleted is confirmed by one. What is missing from a list may be
+    /// missing because its kind is being bound to another identity, which the binding says a moment later; so that takes
+    /// a second look after [`LOOK_AGAIN_AFTER`].
+    pub fn looked(self, now: u64, look: &Look) -> Result<Self, Otherwise> {
+        look.judge(&self.sight)?;
+        let first = self.looked_at.unwrap_or(now);
+        let enough = self.seen_live() || now >= first + LOOK_AGAIN_AFTER;
+        Ok(Self { looked_at: Some(first), confirmed: enough.then_some(Confirmed { at: now }), ..self })
+    }
+
+    /// Whether it was confirmed, and so long ago that the source may well have been made anew since: whoever could not
+    /// act on it at once looks again.
+    pub fn is_stale(&self, now: u64) -> bool {
+        self.confirmed.is_some_and(|confirmed| now > confirmed.at + LOOK_HOLDS_FOR)
+    }
+
+    /// The same, to be confirmed anew.
+    pub fn unconfirmed(&mut self) {
+        self.confirmed = None;
     }
 
     /// The source that is gone.

@@ -11,7 +11,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::Transport;
 use mailboat_engine::engine::{Engine, Next, Ticket};
 use mailboat_engine::glance::Depth;
-use mailboat_engine::warrant::Look;
+use mailboat_engine::look::Look;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
 use mailboat_store::{Change, Moment, News, Seen};

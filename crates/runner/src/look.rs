@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use mailboat_cluster::{Found, Read, ReadMode, Transport};
+use mailboat_engine::look::{Definition, Look, Serving, identity};
 use mailboat_engine::role::Ground;
-use mailboat_engine::warrant::Look;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Limits;
 use mailboat_object::page::Page;
+use mailboat_object::timestamp::unix_seconds;
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
 
 /// More bindings than a workspace can hold.
@@ -22,18 +23,20 @@ const BINDINGS_AT_MOST: u32 = 5_000;
 /// Looks at a source's side. A fault means that nothing can be said.
 pub async fn look(transport: Arc<dyn Transport>, source: Key) -> Result<Look, Fault> {
     let transport = &*transport;
-    let object_missing = match get(transport, &source).await {
-        Ok(_) => false,
-        Err(fault) if fault.kind == FaultKind::NotFound => true,
+    // The object comes last. It is known to be gone already; if what it rests on lives after that, it went alone. Asked
+    // the other way round, a definition that ends in between would look like a kind that needs none.
+    let (workspace_lives, kind) = ground_of(transport, &source.cluster, &source.kind).await?;
+    match get(transport, &source).await {
+        Ok(_) => Ok(Look { object_missing: false, workspace_lives, kind }),
+        Err(fault) if fault.kind == FaultKind::NotFound => {
+            Ok(Look { object_missing: true, workspace_lives, kind })
+        }
         // The kind is not served at all: that says nothing about the object.
-        Err(fault) if fault.kind == FaultKind::Unserved => false,
-        Err(fault) => return Err(fault),
-    };
-    if !object_missing {
-        return Ok(Look { object_missing, workspace_lives: true, kind_served_as_before: true });
+        Err(fault) if fault.kind == FaultKind::Unserved => {
+            Ok(Look { object_missing: true, workspace_lives, kind: Serving::Nothing })
+        }
+        Err(fault) => Err(fault),
     }
-    let Ground { workspace_lives, kind_served } = ground_of(transport, &source.cluster, &source.kind).await?;
-    Ok(Look { object_missing, workspace_lives, kind_served_as_before: kind_served })
 }
 
 /// Looks at what a kind rests on in a cluster: its workspace, and the CRD or binding that serves it.
@@ -42,10 +45,21 @@ pub async fn ground(
     cluster: ClusterId,
     kind: KindId,
 ) -> Result<Ground, Fault> {
-    ground_of(&*transport, &cluster, &kind).await
+    let (workspace_lives, serving) = ground_of(&*transport, &cluster, &kind).await?;
+    let kind_served = match serving {
+        Serving::Nothing => false,
+        Serving::Itself => true,
+        Serving::By(definition) => !definition.deleting,
+    };
+    Ok(Ground { workspace_lives, kind_served })
 }
 
-async fn ground_of(transport: &dyn Transport, cluster: &ClusterId, kind: &KindId) -> Result<Ground, Fault> {
+/// Whether the workspace lives, and what serves the kind.
+async fn ground_of(
+    transport: &dyn Transport,
+    cluster: &ClusterId,
+    kind: &KindId,
+) -> Result<(bool, Serving), Fault> {
     transport.stale();
     let catalog = transport.catalog().await?;
     // A workspace that is torn down stops answering for one group after the other. A group that does not answer is no
@@ -60,59 +74,79 @@ async fn ground_of(transport: &dyn Transport, cluster: &ClusterId, kind: &KindId
     };
     let workspace = KindId::new("core.kcp.io", "logicalclusters");
     let workspace_lives = !serves(&workspace)?
-        || lives(transport, &cluster_scoped(cluster, workspace, "cluster")).await?.is_some_and(|l| l);
+        || defined_by(transport, &cluster_scoped(cluster, workspace, "cluster"))
+            .await?
+            .is_some_and(|logical_cluster| !logical_cluster.deleting);
     let crds = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let bindings = KindId::new("apis.kcp.io", "apibindings");
-    let by_crd = if serves(&crds)? {
-        lives(transport, &cluster_scoped(cluster, crds, &kind.to_string())).await?
-    } else {
-        None
+    let mut definition = None;
+    if serves(&crds)? {
+        definition = defined_by(transport, &cluster_scoped(cluster, crds, &kind.to_string())).await?;
+    }
+    if definition.is_none() && serves(&bindings)? {
+        definition = bound_by(transport, bindings, kind).await?;
+    }
+    let serving = match definition {
+        _ if !serves(kind)? => Serving::Nothing,
+        Some(definition) => Serving::By(definition),
+        // A kind that is built in, or another server's behind this one.
+        None => Serving::Itself,
     };
-    let by_binding =
-        if by_crd.is_none() && serves(&bindings)? { bound(transport, bindings, kind).await? } else { None };
-    // Neither a CRD nor a binding: a kind that is built in, or another server's behind this one.
-    let kind_served = by_crd.or(by_binding).unwrap_or(true) && serves(kind)?;
-    Ok(Ground { workspace_lives, kind_served })
+    Ok((workspace_lives, serving))
 }
 
-/// Whether an object is there and not being deleted; `None` if it is not there.
-async fn lives(transport: &dyn Transport, key: &Key) -> Result<Option<bool>, Fault> {
+/// An object that others rest on, as it stands; `None` if it is not there.
+async fn defined_by(transport: &dyn Transport, key: &Key) -> Result<Option<Definition>, Fault> {
     match get(transport, key).await {
-        Ok(body) => Ok(Some(!deleting(&body)?)),
+        Ok(body) => {
+            let root = Raw::parse(&body).map_err(|malformed| unreadable(&malformed.to_string()))?;
+            definition(root, None).map(Some)
+        }
         Err(fault) if fault.kind == FaultKind::NotFound => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
-/// Whether the binding that brings a kind is not being deleted; `None` if no binding brings it.
-async fn bound(transport: &dyn Transport, bindings: KindId, kind: &KindId) -> Result<Option<bool>, Fault> {
+/// The binding that brings a kind; `None` if none does.
+async fn bound_by(
+    transport: &dyn Transport,
+    bindings: KindId,
+    kind: &KindId,
+) -> Result<Option<Definition>, Fault> {
     let page = ReadMode::Page { limit: BINDINGS_AT_MOST, continue_token: None };
     let body = transport.fetch(Read::all(bindings, page)).await?.whole().await?;
     let limits = Limits { bytes: body.len(), ..Limits::default() };
     let page = Page::parse(&body, limits).map_err(|malformed| unreadable(&malformed.to_string()))?;
     for binding in page.items() {
         let root = Raw::parse(binding).map_err(|malformed| unreadable(&malformed.to_string()))?;
-        let brings = root.get(&["status", "boundResources"]).is_some_and(|resources| {
-            resources.elements().any(|resource| {
-                let text = |member| resource.member(member).and_then(Raw::as_str).unwrap_or_default();
-                text("group") == kind.group() && text("resource") == kind.resource()
-            })
+        let resources = root.get(&["status", "boundResources"]);
+        let brought = resources.into_iter().flat_map(Raw::elements).find(|resource| {
+            let text = |member| resource.member(member).and_then(Raw::as_str).unwrap_or_default();
+            text("group") == kind.group() && text("resource") == kind.resource()
         });
-        if brings {
-            return Ok(Some(root.get(&["metadata", "deletionTimestamp"]).is_none()));
+        if let Some(brought) = brought {
+            let hash = brought.get(&["schema", "identityHash"]).and_then(Raw::as_str);
+            return definition(root, hash.filter(|hash| !hash.is_empty()).map(|hash| identity(&hash)))
+                .map(Some);
         }
     }
     Ok(None)
 }
 
+fn definition(root: Raw<'_>, identity: Option<Name>) -> Result<Definition, Fault> {
+    let text = |member| root.get(&["metadata", member]).and_then(Raw::as_str);
+    let version = text("resourceVersion").and_then(|version| version.parse().ok().map(Version));
+    Ok(Definition {
+        deleting: text("deletionTimestamp").is_some(),
+        version: version.ok_or_else(|| unreadable("it has no version"))?,
+        made_seconds: text("creationTimestamp").and_then(|time| unix_seconds(&time)),
+        identity,
+    })
+}
+
 async fn get(transport: &dyn Transport, key: &Key) -> Result<Box<[u8]>, Fault> {
     let call = Call { key: key.clone(), verb: Verb::Get, part: Part::Whole, dry_run: false };
     transport.call(call).await.map(|reply| reply.body)
-}
-
-fn deleting(body: &[u8]) -> Result<bool, Fault> {
-    let root = Raw::parse(body).map_err(|malformed| unreadable(&malformed.to_string()))?;
-    Ok(root.get(&["metadata", "deletionTimestamp"]).is_some())
 }
 
 fn cluster_scoped(cluster: &ClusterId, kind: KindId, name: &str) -> Key {
@@ -134,12 +168,22 @@ mod tests {
 
     use super::*;
 
-    /// A server where no object is left, and that says of itself what its catalog says.
-    struct Emptied(Arc<Catalog>);
+    /// A server that says of itself what its catalog says, and has these objects and no others.
+    struct Emptied {
+        catalog: Arc<Catalog>,
+        objects: Vec<(&'static str, &'static str)>,
+    }
 
     impl Transport for Emptied {
-        fn call(&self, _: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
-            ready(Err(Fault::new(FaultKind::NotFound, "it is not there"))).boxed()
+        fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+            let found = self.objects.iter().find(|(name, _)| *name == call.key.name.as_str());
+            let answer = match found {
+                Some((_, body)) => {
+                    Ok(Reply { body: body.as_bytes().into(), created: false, warnings: Vec::new() })
+                }
+                None => Err(Fault::new(FaultKind::NotFound, "it is not there")),
+            };
+            ready(answer).boxed()
         }
 
         fn fetch(&self, _: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
@@ -147,7 +191,7 @@ mod tests {
         }
 
         fn catalog(&self) -> BoxFuture<'static, Result<Arc<Catalog>, Fault>> {
-            ready(Ok(Arc::clone(&self.0))).boxed()
+            ready(Ok(Arc::clone(&self.catalog))).boxed()
         }
 
         fn stale(&self) {}
@@ -157,7 +201,7 @@ mod tests {
         }
     }
 
-    fn serving(kinds: &[(&str, &str)], silent: &[&str]) -> Arc<dyn Transport> {
+    fn serving(kinds: &[(&str, &str)], silent: &[&str]) -> Emptied {
         let mut catalog = Catalog::default();
         for (group, resource) in kinds {
             catalog.add(Served {
@@ -175,19 +219,50 @@ mod tests {
         for group in silent {
             catalog.doubt(group, "it does not answer");
         }
-        Arc::new(Emptied(Arc::new(catalog)))
+        Emptied { catalog: Arc::new(catalog), objects: Vec::new() }
     }
 
-    fn looked(transport: Arc<dyn Transport>) -> Result<Look, Fault> {
-        let (cluster, kind) = (ClusterId::new("mailbox"), KindId::new("", "configmaps"));
+    fn looked(server: Emptied) -> Result<Look, Fault> {
+        looked_for(server, KindId::new("", "configmaps"))
+    }
+
+    fn looked_for(server: Emptied, kind: KindId) -> Result<Look, Fault> {
+        let cluster = ClusterId::new("mailbox");
         let source = Key { cluster, kind, namespace: Name::new("till"), name: Name::new("pos") };
-        look(transport, source).now_or_never().unwrap()
+        look(Arc::new(server), source).now_or_never().unwrap()
+    }
+
+    #[test]
+    fn a_definition_is_told_with_its_version_and_when_it_was_made() {
+        let crds = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let kind = KindId::new("sea.example.com", "boats");
+        let with = |crd: &'static str| Emptied {
+            objects: vec![("boats.sea.example.com", crd)],
+            ..serving(&[crds, ("sea.example.com", "boats")], &[])
+        };
+        let crd =
+            r#"{"metadata":{"resourceVersion":"71","creationTimestamp":"2026-11-16T00:00:01Z","uid":"u"}}"#;
+        let Serving::By(definition) = looked_for(with(crd), kind.clone()).unwrap().kind else {
+            panic!("no CRD")
+        };
+        assert_eq!((definition.version, definition.deleting), (Version(71), false));
+        assert_eq!(definition.made_seconds, Some(1_794_787_201));
+        let deleting = r#"{"metadata":{"resourceVersion":"72","deletionTimestamp":"2026-11-16T00:00:02Z"}}"#;
+        let Serving::By(definition) = looked_for(with(deleting), kind.clone()).unwrap().kind else {
+            panic!("no CRD")
+        };
+        assert!(definition.deleting);
+        // One that cannot be read says nothing.
+        assert!(looked_for(with("{}"), kind.clone()).is_err());
+        // No CRD, and the kind is not served: not a kind that needs none.
+        let look = looked_for(serving(&[crds], &[]), kind).unwrap();
+        assert_eq!(look.kind, Serving::Nothing);
     }
 
     #[test]
     fn in_an_ordinary_cluster_the_object_alone_is_gone() {
         let look = looked(serving(&[("", "configmaps")], &[])).unwrap();
-        assert!(look.object_missing && look.workspace_lives && look.kind_served_as_before);
+        assert!(look.object_missing && look.workspace_lives && look.kind == Serving::Itself);
     }
 
     #[test]

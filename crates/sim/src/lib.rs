@@ -15,7 +15,7 @@
 pub mod orders;
 pub mod script;
 
-mod bindings;
+mod definitions;
 mod oracle;
 mod process;
 mod roles;

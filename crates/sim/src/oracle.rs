@@ -19,7 +19,7 @@ use crate::truth::{Ending, Read};
 /// No source has had so many lives: a look that whoever made it does not remember.
 const NOBODYS: u32 = u32::MAX;
 /// So long a call may be under way.
-const UNDER_WAY_SECONDS: u64 = 60;
+const UNDER_WAY_SECONDS: u64 = 40;
 
 /// What is noted along the way.
 #[derive(Default)]
@@ -42,11 +42,7 @@ impl Oracle {
     /// A fresh look was answered.
     pub(crate) fn looked(&mut self, servers: &Servers, source: &Key) {
         let workspace = workspace_of(&source.cluster);
-        let found = servers.look(source);
-        let fine = found
-            .is_ok_and(|look| look.object_missing && look.workspace_lives && look.kind_served_as_before)
-            && servers.truth.ending(workspace, &source.name) == Some(Ending::ByUser);
-        if fine {
+        if servers.truth.ending(workspace, &source.name) == Some(Ending::ByUser) {
             let life = servers.truth.life(workspace, &source.name);
             self.looks.insert(source.clone(), (life, servers.seconds));
         }
@@ -298,8 +294,9 @@ impl Oracle {
         let saw_the_past = self.past_shown && process.saw_the_past_of(&source_key(workspace, &name));
         let doubtful = lost || state.dying || state.identity > 0 || saw_the_past;
         let held = process.holds_back(slot);
+        let unsure = self.past_shown && process.saw_a_past_configuration();
         // Configuration or sources that a restored backup lost go on as they were known.
-        if held || in_the_past(servers) || (doubtful && process.says_why(slot)) {
+        if held || unsure || in_the_past(servers) || (doubtful && process.says_why(slot)) {
             return Ok(());
         }
         Err(format!("{slot} is still there, though nobody wants it: {}", explained()))

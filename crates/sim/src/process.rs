@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_engine::engine::{Engine, Next, Options as EngineOptions, Ticket};
+use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{Marked, Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteId};
-use mailboat_engine::warrant::Look;
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits};
@@ -207,7 +207,7 @@ impl Process {
     /// believed only now: a workspace that is being deleted shows complete and empty lists.
     pub(crate) fn looked_at_configuration(&mut self, now: u64, revision: u64, found: Result<Look, Fault>) {
         self.configuration.looking = None;
-        let lives = found.is_ok_and(|look| look.workspace_lives && look.kind_served_as_before);
+        let lives = found.is_ok_and(|look| look.workspace_lives && look.kind != Serving::Nothing);
         if revision != self.configuration.revision {
             self.configuration.look_at = Some(now);
         } else if lives {
@@ -300,12 +300,15 @@ impl Process {
         )
     }
 
-    /// Whether a source, or a part of the configuration, is in doubt because its server showed an older state than before.
+    /// Whether a source is in doubt because its server showed an older state than before.
     pub(crate) fn saw_the_past_of(&self, source: &Key) -> bool {
-        let older = |doubt| matches!(doubt, Doubt::OlderThanKnown | Doubt::WentBack);
+        self.store.get(source).doubt().is_some_and(is_of_the_past)
+    }
+
+    /// Whether a part of the configuration is: what it said goes on.
+    pub(crate) fn saw_a_past_configuration(&self) -> bool {
         let range = self.store.range(&workload(), &placements(), None);
-        self.store.get(source).doubt().is_some_and(older)
-            || range.is_ok_and(|range| range.doubtful().any(|(.., doubt)| older(doubt)))
+        range.is_ok_and(|range| range.doubtful().any(|(.., doubt)| is_of_the_past(doubt)))
     }
 
     fn tick(&mut self, now: u64, index: usize) {
@@ -400,6 +403,10 @@ impl Process {
         self.configuration.known = true;
         self.engine.configuration_known(Some(revision));
     }
+}
+
+fn is_of_the_past(doubt: Doubt) -> bool {
+    matches!(doubt, Doubt::OlderThanKnown | Doubt::WentBack)
 }
 
 /// The one server of all workspaces.

@@ -71,6 +71,11 @@ pub(crate) fn bindings() -> KindId {
     KindId::new("apis.kcp.io", "apibindings")
 }
 
+/// The definitions of kinds that are not bound.
+pub(crate) fn definitions() -> KindId {
+    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
 /// What is configured.
 pub(crate) fn placements() -> KindId {
     KindId::new("sim.mailboat.dev", "placements")
@@ -200,7 +205,7 @@ impl Route for SimRoute {
         });
         Ok(vec![Want {
             slot: key(to.cluster.clone(), boats(), &name),
-            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            origin: Origin::of(source),
             body: Body { digest: digest_of_value(&body), json: Arc::from(body.to_string().into_bytes()) },
             policy: Arc::clone(&self.policy),
         }])

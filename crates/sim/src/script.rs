@@ -74,6 +74,8 @@ pub enum Step {
     /// What serves the sources' kind is deleted, be it a definition or a binding, and all sources with it; the
     /// workspace lives.
     DropKind(Workspace),
+    /// What defines the kind is changed, as by an upgrade; its objects stay.
+    ChangeKind(Workspace),
     /// The kind is defined or bound anew.
     RedefineKind(Workspace),
     /// The identity of the export is replaced: whatever was stored under the old one is not shown any more.
@@ -108,6 +110,7 @@ impl Step {
                 | Self::Displace(_)
                 | Self::Rename(..)
                 | Self::DropKind(_)
+                | Self::ChangeKind(_)
                 | Self::RedefineKind(_)
                 | Self::ReplaceIdentity
                 | Self::Rebind(_)
@@ -242,8 +245,9 @@ impl Dice {
             }
             91 if self.below(3) == 0 => Step::DropWorkspace(self.workspace()),
             92 if self.below(3) == 0 => {
+                // The export's bindings are told one by one, within a second on real servers.
                 for workspace in 0..BOUND {
-                    lines.push((now + self.number(20_000), Step::Rebind(workspace)));
+                    lines.push((now + self.number(5_000), Step::Rebind(workspace)));
                 }
                 Step::ReplaceIdentity
             }
@@ -255,7 +259,8 @@ impl Dice {
                 lines.push((now + self.number(60_000), Step::Restore));
                 Step::Backup
             }
-            94..96 => Step::Jump(u32::from(self.below(200)) * 1_000),
+            94 => Step::ChangeKind(self.workspace()),
+            95 => Step::Jump(u32::from(self.below(200)) * 1_000),
             _ => Step::Noise(self.below(30)),
         };
         lines.push((now, step));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
-use mailboat_engine::warrant::Look;
 use mailboat_machinery::{
     DeleteOptions, Flavor, Kind, ListRequest, ListVersion, Machine, Moment, Patch, Seeded, Settings, Status,
     Stored, WriteOptions,
@@ -14,11 +14,14 @@ use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use serde_json::{Value, json};
 
 use crate::roles::{
-    MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, edge, key, mailbox, placements,
-    provider, skiffs, workload,
+    MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, definitions, edge, key,
+    mailbox, placements, provider, skiffs, workload,
 };
 use crate::script::{BOUND, What, Workspace};
 use crate::truth::{Ending, Truth};
+
+/// When everything begins, in Unix seconds.
+pub(crate) const BEGINNING: u64 = 1_700_000_000;
 
 /// All servers. The first is the center, then come the edges.
 pub(crate) struct Servers {
@@ -43,8 +46,8 @@ impl Servers {
         let boat = || definition_of(&boats());
         let placement = || definition_of(&placements());
         let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
-        center.serve(&workload(), [boat(), placement()]);
-        center.serve(&mailbox(), [boat()]);
+        center.serve(&workload(), [boat(), placement(), definition_of(&definitions())]);
+        center.serve(&mailbox(), [boat(), definition_of(&definitions())]);
         for cluster in (0..BOUND).map(bound).chain([provider()]) {
             center.serve(&cluster, [definition_of(&skiffs()), definition_of(&bindings())]);
         }
@@ -59,11 +62,13 @@ impl Servers {
             truth: Truth::default(),
             backup: None,
             chance: Seeded(seed ^ 0x5e12_7e12),
-            seconds: 1_700_000_000,
+            // What defines kinds is older than all that happens here.
+            seconds: BEGINNING - 60,
         };
-        for number in 0..BOUND {
-            servers.bind(number);
+        for workspace in Workspace::all() {
+            servers.define(workspace);
         }
+        servers.seconds = BEGINNING;
         servers
     }
 
@@ -208,7 +213,7 @@ impl Servers {
         }
         self.serve(workspace, What::Boats, true);
         self.truth.workspace_mut(workspace).kind_dropped = true;
-        self.begin_to_unbind(workspace);
+        self.begin_to_undefine(workspace);
         self.empty(workspace, &kind_in(workspace));
         if let Some(center) = self.machines.first_mut() {
             center.stop_serving(&cluster_of(workspace), &kind_in(workspace));
@@ -222,10 +227,8 @@ impl Servers {
             state.kind_dropped = false;
             state.identity += 1;
             self.serve(workspace, What::Boats, true);
-            self.unbind(workspace);
-            if let Workspace::Bound(number) = workspace {
-                self.bind(number);
-            }
+            self.undefine(workspace);
+            self.define(workspace);
         }
     }
 
@@ -244,10 +247,10 @@ impl Servers {
             return;
         }
         self.truth.workspace_mut(workspace).gone = true;
-        self.begin_to_unbind(workspace);
-        self.unbind(workspace);
+        self.begin_to_undefine(workspace);
+        self.undefine(workspace);
         if let Some(center) = self.machines.first_mut() {
-            for kind in [kind_in(workspace), placements(), bindings()] {
+            for kind in [kind_in(workspace), placements(), bindings(), definitions()] {
                 center.stop_serving(&cluster_of(workspace), &kind);
             }
         }
@@ -286,7 +289,7 @@ impl Servers {
         true
     }
 
-    /// What a fresh look at a source's side finds, and the version that it finds it at.
+    /// What a fresh look at a source's side finds: what real servers answer, and nothing that only this world knows.
     pub(crate) fn look(&self, source: &Key) -> Result<Look, Fault> {
         let workspace = workspace_of(&source.cluster);
         let state = self.truth.workspace(workspace);
@@ -294,12 +297,12 @@ impl Servers {
             return Err(Fault::new(FaultKind::Forbidden, "access denied"));
         }
         let served = self.machines.first().and_then(|center| center.kind(&source.cluster, &source.kind));
-        let as_before = source.kind == placements() || (!state.kind_dropped && state.identity == 0);
-        Ok(Look {
-            object_missing: served.is_some() && self.get(source).is_none(),
-            workspace_lives: !state.dying,
-            kind_served_as_before: served.is_some() && as_before,
-        })
+        let kind = match served {
+            None => Serving::Nothing,
+            Some(_) if source.kind == placements() => Serving::Itself,
+            Some(_) => self.definition(workspace),
+        };
+        Ok(Look { object_missing: self.get(source).is_none(), workspace_lives: !state.dying, kind })
     }
 
     /// Carries out a call of ours.
@@ -442,6 +445,7 @@ pub(crate) fn kind_name(kind: &KindId) -> &'static str {
         "boats" => "Boat",
         "skiffs" => "Skiff",
         "apibindings" => "APIBinding",
+        "customresourcedefinitions" => "CustomResourceDefinition",
         _ => "Placement",
     }
 }

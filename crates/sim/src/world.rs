@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mailboat_engine::engine::Ticket;
-use mailboat_engine::warrant::Look;
+use mailboat_engine::look::{Look, Serving};
 use mailboat_machinery::{
     ListRequest, ListVersion, Random as _, Seeded, Watch, WatchEvent, WatchRequest, WatchStart,
 };
@@ -17,7 +17,7 @@ use crate::oracle::{Open, Oracle};
 use crate::process::{Process, Request};
 use crate::roles::{placements, workload};
 use crate::script::{Script, Step, What, Workspace};
-use crate::servers::{Servers, fault_of, workspace_of};
+use crate::servers::{BEGINNING, Servers, fault_of, workspace_of};
 use crate::{Failure, Options, Report};
 
 /// Nothing that can happen in one run takes so many events: beyond, something goes round and round.
@@ -195,7 +195,7 @@ impl<'o> World<'o> {
                 break;
             }
             self.now = at;
-            self.servers.seconds = 1_700_000_000 + at / 1_000;
+            self.servers.seconds = BEGINNING + at / 1_000;
             self.report.events += 1;
             if self.report.events > EVENTS_AT_MOST + EVENTS_OF_AN_EDGE * u64::from(self.edges) {
                 return Err("the world does not come to rest".to_owned());
@@ -258,7 +258,7 @@ impl<'o> World<'o> {
                 self.pump_all(0);
             }
             Event::Unbound(workspace) => {
-                self.servers.unbind(workspace);
+                self.servers.undefine(workspace);
                 self.pump_all(0);
             }
             Event::Slice(generation, url) => {
@@ -391,7 +391,7 @@ impl<'o> World<'o> {
             Request::Look(ticket, source) => {
                 let found = self.servers.look(&source);
                 self.oracle.looked(&self.servers, &source);
-                let fine = Look { object_missing: true, workspace_lives: true, kind_served_as_before: true };
+                let fine = Look { object_missing: true, workspace_lives: true, kind: Serving::Itself };
                 Answer::Looked(ticket, if self.options.mutations.look_always_fine { Ok(fine) } else { found })
             }
             Request::LookAtConfiguration(revision) => {
@@ -633,6 +633,7 @@ impl<'o> World<'o> {
             | Step::Serve(workspace, _)
             | Step::Unserve(workspace, _)
             | Step::DropKind(workspace)
+            | Step::ChangeKind(workspace)
             | Step::DropWorkspace(workspace)
                 if dying(*workspace) => {}
             // A view does not say of one workspace that a kind is not served there.
@@ -688,6 +689,7 @@ impl<'o> World<'o> {
             Step::Rebind(number) => self.servers.rebind(*number),
             Step::LoseUrl => self.slice(false),
             Step::FindUrl => self.slice(true),
+            Step::ChangeKind(workspace) => self.servers.change_definition(*workspace, value),
             Step::RedefineKind(workspace) => self.servers.redefine_kind(*workspace),
             Step::DropWorkspace(workspace) => {
                 self.servers.begin_drop_workspace(*workspace);

@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 use self::bindings::{Bindings, is_bindings};
 use self::deletions::Deletions;
 use self::entry::{Address, Entry, State};
-use self::track::{Feed, Past, Track};
+use self::track::{Bond, Feed, Past, Track};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Absence, Change, Doubt, Gone, News, Seen};
 
@@ -131,6 +131,20 @@ impl Store {
             Err(doubt) if doubt.is_behind() => Some(doubt),
             _ => feeds.any(Feed::is_catching_up).then_some(Doubt::CatchingUp),
         }
+    }
+
+    /// The `identityHash` under which a kind of a cluster is bound and believed, where bindings tell it.
+    pub fn identity(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Name> {
+        let (_, track) = self.covering(cluster, kind)?;
+        track.members.get(cluster)?.identity.as_ref()
+    }
+
+    /// Whether a cluster is seen through a view, and the binding that shows this kind of it is not known yet.
+    pub fn is_unbound(&self, cluster: &ClusterId, kind: &KindId) -> bool {
+        self.covering(cluster, kind).is_some_and(|(_, track)| {
+            let bond = track.members.get(cluster).map_or(Bond::Never, |member| member.bond);
+            track.whole.is_none() && bond == Bond::Never
+        })
     }
 
     /// All objects of a kind that a place shows and that are known to be present, sorted by cluster,

@@ -74,7 +74,7 @@ pub fn adoption(source: &Object) -> Adopt {
 
 /// Where a copy comes from.
 pub fn origin(source: &Object) -> Origin {
-    Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version }
+    Origin::of(source)
 }
 
 /// The version that a place serves of a kind; empty if it serves none.

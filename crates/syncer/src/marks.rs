@@ -143,7 +143,13 @@ mod tests {
         let digest = digest_of(&json).unwrap();
         let want = Want {
             slot: key("edge"),
-            origin: Origin { key: key("mb"), uid: Uid::parse("u"), version: Version(1) },
+            origin: Origin {
+                key: key("mb"),
+                uid: Uid::parse("u"),
+                version: Version(1),
+                made_seconds: None,
+                identity: None,
+            },
             body: Body { json, digest },
             policy: Arc::new(policy),
         };

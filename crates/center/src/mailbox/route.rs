@@ -194,7 +194,7 @@ impl Found {
 fn want(fixture: Fixture, cluster: &ClusterId, source: &Object, policy: &Arc<Policy>) -> Want {
     Want {
         slot: fixture.key(cluster),
-        origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+        origin: Origin::of(source),
         body: fixture.body,
         policy: Arc::clone(policy),
     }

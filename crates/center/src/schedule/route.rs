@@ -87,7 +87,7 @@ impl Route for Sliced {
             namespace: Name::EMPTY,
             name: slice.name.clone(),
         };
-        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let origin = Origin::of(source);
         let wants = self.slices.iter().map(|slice| Want {
             slot: slot(slice),
             origin: origin.clone(),

@@ -77,7 +77,7 @@ impl Route for Summarized {
     }
 
     fn project(&self, source: &Object, _: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
-        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let origin = Origin::of(source);
         let wants = self.summaries.iter().map(|(slot, body)| Want {
             slot: slot.clone(),
             origin: origin.clone(),

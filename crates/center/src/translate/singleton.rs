@@ -174,7 +174,7 @@ impl Route for SingletonRoute {
         }
         Ok(vec![Want {
             slot: source.key.clone(),
-            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            origin: Origin::of(source),
             body: body(&object),
             policy: Arc::clone(&self.policy),
         }])

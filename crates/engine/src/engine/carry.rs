@@ -14,6 +14,7 @@ use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
 use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
+use crate::look::Look;
 use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
@@ -21,7 +22,7 @@ use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
 use crate::slots::{Reading, Settled, SlotId, Told, Written};
-use crate::warrant::{Confirmed, Evidence, Look};
+use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
 /// Names a call under way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -121,18 +122,25 @@ impl Engine {
         let id = flight.slot;
         let Some(state) = self.slots.get_mut(id) else { return };
         state.under_way = false;
-        match found.map(Confirmed::by) {
-            Ok(Some(confirmed)) => {
-                state.passing.attempts = 0;
-                if let Some(gone) = state.passing.gone.take() {
-                    state.passing.gone = Some(Box::new(gone.confirmed(confirmed)));
+        match (found, state.passing.gone.clone()) {
+            (Ok(look), Some(gone)) => match gone.looked(now, &look) {
+                Ok(gone) => {
+                    state.passing.attempts = 0;
+                    let confirmed = gone.is_confirmed();
+                    state.passing.gone = Some(Box::new(gone));
+                    if !confirmed {
+                        self.rest_for(
+                            now,
+                            id,
+                            LOOK_AGAIN_AFTER,
+                            "its source is missing, and is looked for again",
+                        );
+                    }
                 }
-            }
-            // The source is there after all, or its workspace or kind is going: that is no deletion.
-            Ok(None) => {
-                self.rest(now, id, "its source is not shown to be deleted: its workspace or kind is going");
-            }
-            Err(fault) => self.rest(now, id, &fault.text),
+                Err(otherwise) => self.rest(now, id, &otherwise.to_string()),
+            },
+            (Ok(_), None) => {}
+            (Err(fault), _) => self.rest(now, id, &fault.text),
         }
         self.plan_later(id, Urgency::Live);
     }
@@ -144,6 +152,10 @@ impl Engine {
         if self.is_settled(store, id) {
             self.paid(id);
             return None;
+        }
+        let gone = self.slots.get_mut(id)?.passing.said().and_then(|passing| passing.gone.as_mut());
+        if let Some(gone) = gone.filter(|gone| gone.is_stale(now)) {
+            gone.unconfirmed();
         }
         self.project_once(store, id);
         let sight = self.look_at(store, id)?;
@@ -182,6 +194,7 @@ impl Engine {
                 (Verdict::Settled, WantedHere::By(want), Seen::Present(target))
                     if want.policy.finalizer.is_none() && state.passing.met.is_none() =>
                 {
+                    state.identified = want.origin.is_identified();
                     Some(Settled::as_wanted(want, target.version))
                 }
                 _ => None,
@@ -204,6 +217,10 @@ impl Engine {
             Some(Action::ConfirmGone(source)) => {
                 let Ok(WantedHere::No(Evidence::SourceGone(gone))) = Ok::<_, ()>(sight.wanted) else {
                     return None;
+                };
+                let gone = match &sight.marked {
+                    Marked::Ours(mark) => gone.remembered_by(&mark.origin),
+                    Marked::Others(_) | Marked::Nobodys => gone,
                 };
                 let state = self.slots.get_mut(id)?;
                 state.passing.gone = Some(Box::new(gone));

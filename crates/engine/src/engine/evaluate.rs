@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mailboat_object::digest::Digest;
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -99,6 +100,7 @@ impl Engine {
             }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
+                let identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::new(store);
                 let selected = route.select(&source, &view);
                 self.fans.note(view.take_reads(), Reader::Fan(id));
@@ -121,6 +123,7 @@ impl Engine {
                         self.note_undecided(id);
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.evaluated = Some((source.version, source.content));
+                            fan.identified = identified;
                         }
                     }
                 }
@@ -141,9 +144,11 @@ impl Engine {
         }
     }
 
+    /// What comes after a doubt may be another past, in which nothing was reported.
     fn unsettle(&mut self, slot: SlotId) {
         if let Some(state) = self.slots.get_mut(slot) {
             state.settled = None;
+            state.record.reported = Digest::NONE;
         }
     }
 
@@ -169,6 +174,7 @@ impl Engine {
         for slot in leg.slots() {
             if let Some(state) = self.slots.get_mut(slot) {
                 state.disclaim(fan, leg.to);
+                state.record.reported = Digest::NONE;
                 if state.claims.is_empty() {
                     state.passing.gone = gone.cloned().map(Box::new);
                 }
@@ -294,6 +300,8 @@ impl Engine {
         let Some(state) = self.slots.get(slot) else { return false };
         state.settled.as_ref().is_some_and(|settled| {
             settled.is_by(want)
+                && (state.identified
+                    || store.identity(&want.origin.key.cluster, &want.origin.key.kind).is_none())
                 && state.claims.first() == Some(claim)
                 && state.scope.as_ref() == Some(route.scope())
                 && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)

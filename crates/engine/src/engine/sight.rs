@@ -11,13 +11,14 @@ use mailboat_store::store::Store;
 use super::settle::went_back;
 use super::{Engine, made_by_our_write};
 use crate::likeness::covers;
+use crate::look;
 use crate::mark::{Mark, Marked};
 use crate::plan::{How, Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
 use crate::shared::in_cluster;
 use crate::slots::{Reading, SlotId, SlotState, Told, Written};
-use crate::want::{Delivery, Hold, Want};
+use crate::want::{Delivery, Hold, Origin, Want};
 use crate::warrant::{Evidence, SourceDeleting};
 
 /// All that one planning looks at, owned, so that the plan can borrow it.
@@ -138,7 +139,8 @@ impl Engine {
             Err(hold) => undecided(hold),
             Ok(want) => match want {
                 None => undecided(held(&fan.source, "its source is being evaluated")),
-                Some(want) => {
+                Some(mut want) => {
+                    want.origin.identity = identity_of(store, &want.origin);
                     let ending = want
                         .policy
                         .finalizer
@@ -197,6 +199,14 @@ impl Engine {
     }
 }
 
+/// The identity under which the kind of an origin is bound, as marks remember it: empty as long as its binding is not
+/// known, which is none that any binding names.
+pub(super) fn identity_of(store: &Store, origin: &Origin) -> Option<Name> {
+    let Key { cluster, kind, .. } = &origin.key;
+    let unbound = || store.is_unbound(cluster, kind).then_some(Name::EMPTY);
+    store.identity(cluster, kind).map(|hash| look::identity(hash)).or_else(unbound)
+}
+
 /// What stands in a slot; nothing while our own last write is not shown there yet.
 fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
     let seen = store.get(&state.key);
@@ -229,7 +239,11 @@ fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked, how:
     match marked {
         // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
         // reads it next would have to find out again whose it is.
-        Marked::Ours(mark) if intends(mark, want) && (mark.confirmed || made_by_our_write(target)) => {}
+        Marked::Ours(mark)
+            if intends(mark, want)
+                && (mark.confirmed || made_by_our_write(target))
+                // Once it is known, it is remembered: behind another identity are other objects.
+                && (mark.origin.is_identified() || !want.origin.is_identified()) => {}
         _ => return Likeness::Outdated,
     }
     // What others make of a value that we have not changed since is theirs to decide.

@@ -76,6 +76,12 @@ impl StandardMarks {
             "version": origin.version.0,
             "intent": want.body.digest.to_string(),
         });
+        if let Some(made) = origin.made_seconds {
+            mark["made"] = Value::from(made);
+        }
+        if let Some(identity) = &origin.identity {
+            mark["identity"] = Value::from(identity.as_str());
+        }
         if origin.key.kind != slot.kind {
             mark["kind"] = Value::from(origin.key.kind.to_string());
         }
@@ -132,6 +138,8 @@ fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
             },
             uid: Uid::parse(&member("uid")?),
             version: Version(mark.get("version")?.as_u64()?),
+            made_seconds: mark.get("made").and_then(Value::as_u64),
+            identity: member("identity").map(|identity| Name::new(&identity)),
         },
         intent: member("intent")?.parse::<Digest>().ok()?,
         leave: says("leave"),
@@ -172,7 +180,13 @@ mod tests {
             marks: Arc::new(marks()),
         };
         let digest = digest_of(&json).unwrap();
-        let origin = Origin { key: key("center", "pos"), uid: Uid::parse("u-1"), version: Version(7) };
+        let origin = Origin {
+            key: key("center", "pos"),
+            uid: Uid::parse("u-1"),
+            version: Version(7),
+            made_seconds: Some(1_700_000_000),
+            identity: Some(Name::new("3f5a")),
+        };
         Want { slot: key("edge", "pos"), origin, body: Body { json, digest }, policy: Arc::new(policy) }
     }
 

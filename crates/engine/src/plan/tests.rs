@@ -13,10 +13,11 @@ use mailboat_store::{Definition, Follower, Input, Settings};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::look::{Look, Serving};
 use crate::mark::Marks;
 use crate::record::Oddity;
 use crate::want::{Body, Origin, Policy, Withdrawal};
-use crate::warrant::{Confirmed, Look, SourceDeleting, SourceGone, WholeConfiguration};
+use crate::warrant::{LOOK_AGAIN_AFTER, SourceDeleting, SourceGone, WholeConfiguration};
 
 const FINALIZER: &str = "mailboat.dev/test";
 
@@ -101,7 +102,7 @@ fn owner() -> OwnerId {
 
 fn origin() -> Origin {
     let key = Key { cluster: ClusterId::new("center"), ..key() };
-    Origin { key, uid: Uid::parse("1"), version: Version(3) }
+    Origin { key, uid: Uid::parse("1"), version: Version(3), made_seconds: Some(1_000), identity: None }
 }
 
 fn mark(owner: &str, leave: bool) -> Marked {
@@ -136,8 +137,9 @@ fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool)
 
 fn gone(confirmed: bool) -> Evidence {
     let gone = SourceGone::new(origin().key, absence());
-    let look = Look { object_missing: true, workspace_lives: true, kind_served_as_before: true };
-    Evidence::SourceGone(if confirmed { gone.confirmed(Confirmed::by(look).unwrap()) } else { gone })
+    let look = Look { object_missing: true, workspace_lives: true, kind: Serving::Itself };
+    let looked = |gone: SourceGone, at| gone.looked(at, &look).unwrap();
+    Evidence::SourceGone(if confirmed { looked(looked(gone, 0), LOOK_AGAIN_AFTER) } else { gone })
 }
 
 fn deleting() -> Evidence {

@@ -113,7 +113,7 @@ impl Route for Skeleton {
     fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
         self.projections.fetch_add(1, Ordering::Relaxed);
         let wants = (self.project)(source, to, view)?;
-        let origin = Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version };
+        let origin = Origin::of(source);
         Ok(wants
             .into_iter()
             .map(|(slot, mut body)| {

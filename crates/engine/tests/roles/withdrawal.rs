@@ -1,6 +1,78 @@
 //! What is no longer wanted goes, and nothing else does.
 
+use mailboat_engine::look::{Definition, Serving};
+use mailboat_engine::warrant::LOOK_AGAIN_AFTER;
+use mailboat_object::key::Version;
+
 use crate::prelude::*;
+
+/// The first of November 2026, when the servers' clocks begin.
+const BEGINNING: u64 = 1_793_491_200;
+
+/// What defines ConfigMaps, last written at this version, and made at this second.
+fn defined(version: u64, made: u64) -> Serving {
+    let (version, made_seconds) = (Version(version), Some(BEGINNING + made));
+    Serving::By(Definition { deleting: false, version, made_seconds, identity: None })
+}
+
+#[test]
+fn a_definition_that_was_made_anew_between_event_and_look_deletes_nothing() {
+    let mut world = world();
+    world.now = 5_000_000;
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.kind = defined(1_000, 5_001);
+    world.remove(&source());
+    world.run_for(600_000);
+    assert!(world.object(&copy()).is_some(), "it went with the definition before");
+    let why = explain(&world, &copy());
+    assert!(why.contains("may have gone with its kind"), "{why}");
+    // Changed since, but older than the source: the same definition.
+    world.kind = defined(1_000, 4_000);
+    world.run_for(600_000);
+    assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+}
+
+#[test]
+fn a_look_that_could_not_be_acted_on_at_once_is_made_again() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&copy().cluster).unwrap().away = true;
+    world.remove(&source());
+    world.run_for(60_000);
+    assert!(world.object(&copy()).is_some());
+    // Made again, which nobody hears of: the link to the source is lost, and what was seen last is that it went.
+    world.put(&source(), config_map("1"));
+    world.servers.get_mut(&source().cluster).unwrap().events.clear();
+    world.servers.get_mut(&copy().cluster).unwrap().away = false;
+    world.run_for(60_000);
+    assert!(world.object(&copy()).is_some(), "deleted by what a look found a minute ago");
+}
+
+#[test]
+fn what_a_list_lacks_is_looked_for_twice_and_what_was_seen_to_go_once() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.lose("workload", "configmaps");
+    world.remove(&source());
+    world.servers.get_mut(&source().cluster).unwrap().events.clear();
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    let began = world.now;
+    world.run_for(LOOK_AGAIN_AFTER - 1);
+    assert!(world.object(&copy()).is_some(), "one look was enough, after {} ms", world.now - began);
+    world.run_for(LOOK_AGAIN_AFTER);
+    assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+}
 
 #[test]
 fn a_deleted_source_is_looked_at_afresh_and_then_withdrawn() {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_engine::engine::{Engine, Next, Options};
+use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId};
-use mailboat_engine::warrant::Look;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Verb};
@@ -30,6 +30,7 @@ pub(crate) struct World {
     pub(crate) writes: Vec<Call>,
     /// What a fresh look finds besides the object itself.
     pub(crate) workspace_lives: bool,
+    pub(crate) kind: Serving,
     /// What is followed by our own label only.
     labelled: BTreeSet<(ClusterId, KindId)>,
     /// How much is kept of what is followed from now on.
@@ -46,6 +47,7 @@ impl World {
             now: 1_000,
             writes: Vec::new(),
             workspace_lives: true,
+            kind: Serving::Itself,
             labelled: BTreeSet::new(),
             keep: Keep::Whole,
         };
@@ -247,7 +249,7 @@ impl World {
                     let found = Look {
                         object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
                         workspace_lives: self.workspace_lives,
-                        kind_served_as_before: true,
+                        kind: self.kind.clone(),
                     };
                     self.engine.looked(self.now, ticket, Ok(found));
                 }
@@ -273,7 +275,7 @@ impl World {
                     let found = Look {
                         object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
                         workspace_lives: self.workspace_lives,
-                        kind_served_as_before: true,
+                        kind: self.kind.clone(),
                     };
                     self.engine.looked(self.now, ticket, Ok(found));
                 }

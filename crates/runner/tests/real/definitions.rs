@@ -1,9 +1,15 @@
 //! A CRD that comes, changes, goes and comes again under the followers' eyes.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use mailboat_cluster::Cluster;
+use mailboat_engine::look::{LastSight, Otherwise};
+use mailboat_engine::want::Origin;
 use mailboat_object::key::{ClusterId, KindId};
+use mailboat_object::object::Object;
+use mailboat_runner::look;
 use mailboat_store::Doubt;
 use mailboat_testkit::{ADMIN, apply, wait_until};
 use serde_json::{Value, json};
@@ -50,7 +56,7 @@ async fn a_crd_added_changed_removed_and_added_again_is_followed_without_a_resta
     rig.until_present(&oak, "with the new field", |boat| boat.get(&["spec", "sail"]).is_some()).await;
     let wanted = serde_json::from_value(boat("elm")).unwrap();
     harbor.create(&PostParams::default(), &wanted).await.unwrap();
-    rig.until_present(&elm, "there", |_| true).await;
+    let elm_was = rig.until_present(&elm, "there", |_| true).await;
     rig.exists([&elm]);
     rig.assert_faithful(&boats, &everywhere).await;
 
@@ -79,6 +85,23 @@ async fn a_crd_added_changed_removed_and_added_again_is_followed_without_a_resta
     let took = again.elapsed();
     println!("the kind was known {took:.1?} after its CRD came back");
     assert!(took < Duration::from_secs(30), "only after {took:?}");
+
+    // A fresh look does not take what went with the CRD for deleted; what is deleted now, it does.
+    let server = connection.cluster();
+    assert_eq!(judged(&rig, &server, &elm_was).await, Err(Otherwise::Redefined));
+    let oak_was = rig.until_present(&oak, "there", |_| true).await;
+    rig.goes([&oak]);
+    harbor.delete("oak", &DeleteParams::default()).await.unwrap();
+    rig.until_absent(&oak).await;
+    assert_eq!(judged(&rig, &server, &oak_was).await, Ok(()));
+}
+
+/// What a fresh look says of an object that is known to be absent and was like this.
+pub(crate) async fn judged(rig: &Rig, server: &Cluster, was: &Object) -> Result<(), Otherwise> {
+    let absence = rig.seen(&was.key).await.absent().expect("it is absent");
+    let found = look(Arc::new(server.clone()), was.key.clone()).await.unwrap();
+    println!("{} was last seen at {}; {found:?}", was.key, was.version);
+    found.judge(&LastSight::of(absence, Some(&Origin::of(was))))
 }
 
 /// A CRD of boats whose spec has these fields, all texts.

@@ -89,6 +89,11 @@ fn a_withdrawal_on_an_event_alone_is_caught() {
 }
 
 #[test]
+fn a_definition_made_anew_and_taken_for_the_one_before_it_is_caught() {
+    says(&caught_in_engine(engine::Mutation::AnyDefinition), "deleted wrongly");
+}
+
+#[test]
 fn a_withdrawal_by_half_a_configuration_is_caught() {
     says(&caught_in_engine(engine::Mutation::HalfAConfiguration), "deleted wrongly");
 }

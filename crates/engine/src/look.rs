@@ -1,0 +1,211 @@
+//! A fresh look at a source that seems to be gone: what is asked of its server, and what the answers say.
+//!
+//! kcp and Kubernetes delete every object of a kind with the CRD or APIBinding that defines it, and kcp every object of a
+//! workspace with the workspace, by ordinary delete events. So it is asked whether the object alone is gone. A definition
+//! that is there may have been made anew since, and then its objects went with the one before it. That is told by
+//! versions, which order all writes of one server: a definition that was last written before a moment at which the object
+//! was there, or was deleted, is the one that it had. One that was written since is the same if it was made before the
+//! object was.
+
+use std::fmt;
+
+use mailboat_object::key::{Name, Version};
+use mailboat_store::seen::{Absence, Gone};
+
+use crate::mutation::{Mutation, broken};
+use crate::want::Origin;
+
+/// What a fresh look at the source's side found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// The server answered 404 with a Status that names the object.
+    pub object_missing: bool,
+    /// The workspace is there and not being deleted; true for a plain cluster that answered.
+    pub workspace_lives: bool,
+    /// What serves the object's kind.
+    pub kind: Serving,
+}
+
+/// What serves a kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Serving {
+    /// Nothing, now.
+    Nothing,
+    /// The server itself, or another one behind it: no CRD or binding that could be deleted with its objects.
+    Itself,
+    /// A CRD or an APIBinding.
+    By(Definition),
+}
+
+/// A CRD or an APIBinding, as it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Definition {
+    /// It is being deleted.
+    pub deleting: bool,
+    /// When it was last written.
+    pub version: Version,
+    /// When it was made, by its server's clock.
+    pub made_seconds: Option<u64>,
+    /// The identity of the kind, if a binding names one.
+    pub identity: Option<Name>,
+}
+
+/// Why a look does not show that the object alone is gone. Its text is a sentence for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Otherwise {
+    /// The object is there.
+    There,
+    /// Its workspace goes.
+    WorkspaceEnds,
+    /// Its kind goes.
+    KindEnds,
+    /// Its kind came back.
+    Redefined,
+}
+
+impl fmt::Display for Otherwise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::There => "its source is there after all",
+            Self::WorkspaceEnds => "its source is not shown to be deleted: its workspace is being deleted",
+            Self::KindEnds => {
+                "its source is not shown to be deleted: its kind is not served, or what defines it is being deleted"
+            }
+            Self::Redefined => {
+                "its source may have gone with its kind, whose definition was made anew or changed since it was last \
+                 seen; delete the copy if it is not wanted"
+            }
+        })
+    }
+}
+
+/// What is known of a source from when it was there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LastSight {
+    /// The latest version at which it is known to have been there, or at which it was seen to be deleted.
+    version: Version,
+    /// When it was made, by its server's clock.
+    made_seconds: Option<u64>,
+    /// The identity that its kind had, if that is known.
+    identity: Option<Name>,
+}
+
+impl LastSight {
+    /// How a source came to be known to be gone, and what a copy of it remembers, if it is a copy of just that.
+    pub fn of(absence: Absence, origin: Option<&Origin>) -> Self {
+        let deleted_at = (absence.how() == Gone::Deleted).then(|| absence.version());
+        let there_at = origin.map(|origin| origin.version);
+        Self {
+            version: deleted_at.max(there_at).unwrap_or_default(),
+            made_seconds: origin.and_then(|origin| origin.made_seconds),
+            identity: origin.and_then(|origin| origin.identity.clone()),
+        }
+    }
+}
+
+/// An identity as it is remembered: the beginning of a kcp `identityHash`, which tells them apart as well as all of it.
+pub fn identity(hash: &str) -> Name {
+    Name::new(hash.get(..IDENTITY_LENGTH).unwrap_or(hash))
+}
+
+const IDENTITY_LENGTH: usize = 12;
+
+impl Look {
+    /// Whether it is the object alone that is gone.
+    pub fn judge(&self, sight: &LastSight) -> Result<(), Otherwise> {
+        if !self.object_missing {
+            return Err(Otherwise::There);
+        }
+        if !self.workspace_lives {
+            return Err(Otherwise::WorkspaceEnds);
+        }
+        match &self.kind {
+            Serving::Nothing => Err(Otherwise::KindEnds),
+            Serving::By(definition) if definition.deleting => Err(Otherwise::KindEnds),
+            Serving::By(definition) if !definition.is_that_of(sight) && !broken(Mutation::AnyDefinition) => {
+                Err(Otherwise::Redefined)
+            }
+            Serving::Itself | Serving::By(_) => Ok(()),
+        }
+    }
+}
+
+impl Definition {
+    /// Whether it is the one that an object had when it was last seen.
+    fn is_that_of(&self, sight: &LastSight) -> bool {
+        let same_identity = match (&self.identity, &sight.identity) {
+            (Some(now), Some(then)) => now == then,
+            _ => true,
+        };
+        let untouched = self.version < sight.version;
+        // Within one second the two cannot be told apart.
+        let older = match (self.made_seconds, sight.made_seconds) {
+            (Some(definition), Some(object)) => definition < object,
+            _ => false,
+        };
+        same_identity && (untouched || older)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(version: u64, made: Option<u64>) -> LastSight {
+        LastSight { version: Version(version), made_seconds: made, identity: Some(Name::new("i")) }
+    }
+
+    fn defined(version: u64, made: u64) -> Definition {
+        let (version, made_seconds) = (Version(version), Some(made));
+        Definition { deleting: false, version, made_seconds, identity: Some(Name::new("i")) }
+    }
+
+    fn look(kind: Serving) -> Look {
+        Look { object_missing: true, workspace_lives: true, kind }
+    }
+
+    #[test]
+    fn the_object_alone_is_gone_where_nothing_else_is() {
+        let sight = sight(50, Some(1_000));
+        assert_eq!(look(Serving::Itself).judge(&sight), Ok(()));
+        assert_eq!(look(Serving::By(defined(40, 500))).judge(&sight), Ok(()));
+        assert_eq!(look(Serving::Nothing).judge(&sight), Err(Otherwise::KindEnds));
+        let there = Look { object_missing: false, ..look(Serving::Itself) };
+        assert_eq!(there.judge(&sight), Err(Otherwise::There));
+        let ends = Look { workspace_lives: false, ..look(Serving::Itself) };
+        assert_eq!(ends.judge(&sight), Err(Otherwise::WorkspaceEnds));
+        let deleting = Definition { deleting: true, ..defined(40, 500) };
+        assert_eq!(look(Serving::By(deleting)).judge(&sight), Err(Otherwise::KindEnds));
+    }
+
+    #[test]
+    fn a_definition_that_was_made_anew_took_its_objects_along() {
+        let table = [
+            // Last written before the object was seen: the same, whatever the clocks say.
+            (defined(40, 2_000), Some(1_000), Ok(())),
+            (defined(40, 2_000), None, Ok(())),
+            // Changed since, but made before the object was.
+            (defined(60, 999), Some(1_000), Ok(())),
+            // Made since, or within the same second.
+            (defined(60, 1_000), Some(1_000), Err(Otherwise::Redefined)),
+            (defined(60, 2_000), Some(1_000), Err(Otherwise::Redefined)),
+            // Changed since, and nobody knows when the object was made.
+            (defined(60, 999), None, Err(Otherwise::Redefined)),
+        ];
+        for (definition, made, judged) in table {
+            assert_eq!(
+                look(Serving::By(definition.clone())).judge(&sight(50, made)),
+                judged,
+                "{definition:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn behind_another_identity_are_other_objects() {
+        let other = Definition { identity: Some(Name::new("other")), ..defined(40, 500) };
+        assert_eq!(look(Serving::By(other)).judge(&sight(50, Some(1_000))), Err(Otherwise::Redefined));
+        let unnamed = Definition { identity: None, ..defined(40, 500) };
+        assert_eq!(look(Serving::By(unnamed)).judge(&sight(50, Some(1_000))), Ok(()));
+    }
+}
