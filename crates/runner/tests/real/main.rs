@@ -16,6 +16,7 @@ mod past;
 mod rig;
 mod schemas;
 mod servers;
+mod stubborn;
 mod telling;
 mod views;
 mod waters;
