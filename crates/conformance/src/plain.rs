@@ -82,6 +82,12 @@ impl Plain {
                 // Cells show ages.
                 ("cells", Value::Array(cells)) => cells.iter().map(|cell| self.cell(cell)).collect(),
                 ("token", Value::String(token)) if token.len() > 100 => "<token>".into(),
+                // Which of several causes comes first is chance on real servers.
+                ("causes", Value::Array(causes)) => {
+                    let mut causes: Vec<Value> = causes.iter().map(|cause| self.value(cause)).collect();
+                    causes.sort_by_key(|cause| ["field", "message"].map(|name| cause[name].to_string()));
+                    Value::Array(causes)
+                }
                 (_, value) => self.value(value),
             };
             shown.insert(name.clone(), value);

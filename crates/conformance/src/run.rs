@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt as _;
-use mailboat_testkit::{EdgeSpec, World};
-use serde_json::json;
+use http_body_util::BodyExt as _;
+use mailboat_testkit::{EdgeSpec, World, wait_until};
+use serde_json::{Value, json};
 
 use crate::difference::{self, Difference};
 use crate::known::{self, Known};
@@ -18,6 +19,8 @@ use crate::server::{Hub, Server};
 /// The folder of the files of cases, and the page where the known differences stand, from this crate's folder.
 const CASES: &str = "cases";
 const PAGE: &str = "../../docs/hub.md";
+/// How long a workspace may take to be ready.
+const READY_LIMIT: Duration = Duration::from_mins(1);
 /// How many cases run at once.
 const AT_ONCE: usize = 4;
 
@@ -193,7 +196,7 @@ async fn compare(
 ) -> Result<(), Error> {
     let mut number = 0;
     for file in files {
-        let ground = Ground { real, hub, file };
+        let ground = Ground::prepare(real, hub, file).await?;
         if !file.once.steps.is_empty() {
             let outcome = ground.judged(&file.once, 0, known, used).await?;
             report.outcomes.push(outcome);
@@ -218,12 +221,37 @@ async fn compare(
 
 /// What the cases of a file stand on.
 struct Ground<'g> {
-    real: &'g Server,
-    hub: &'g Server,
+    real: Side<'g>,
+    hub: Side<'g>,
     file: &'g File,
 }
 
-impl Ground<'_> {
+/// One of the two servers, with the workspace that a file has there.
+struct Side<'g> {
+    server: &'g Server,
+    /// The workspace by its path and by its logical cluster, if the file has one.
+    workspace: Option<(String, String)>,
+}
+
+impl<'g> Ground<'g> {
+    async fn prepare(real: &'g Server, hub: &'g Server, file: &'g File) -> Result<Self, Error> {
+        let mut ground = Self {
+            real: Side { server: real, workspace: None },
+            hub: Side { server: hub, workspace: None },
+            file,
+        };
+        if file.on == On::Workspaces {
+            // The same name on both sides, and a new one in each run: real servers are shared.
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let name = format!("conformance-{:x}", now.as_nanos());
+            for side in [&mut ground.real, &mut ground.hub] {
+                let cluster = workspace(side.server, &name).await?;
+                side.workspace = Some((format!("root:{name}"), cluster));
+            }
+        }
+        Ok(ground)
+    }
+
     async fn judged(
         &self,
         case: &Case,
@@ -236,29 +264,75 @@ impl Ground<'_> {
     }
 
     async fn both(&self, case: &Case, number: usize) -> Result<(Vec<Heard>, Vec<Heard>), Error> {
-        let words = BTreeMap::from([
-            ("ns".to_owned(), format!("case-{number}")),
-            ("id".to_owned(), format!("c{number}")),
-        ]);
-        if mentions(case, "ns") {
-            for server in [self.real, self.hub] {
-                self.namespace(server, &words["ns"]).await?;
+        let mut heard = Vec::new();
+        for side in [&self.real, &self.hub] {
+            let mut words = BTreeMap::from([
+                ("ns".to_owned(), format!("case-{number}")),
+                ("id".to_owned(), format!("c{number}")),
+            ]);
+            // Where real servers keep an object is the name of the world.
+            let mut shown = vec![("Key: /peer/".to_owned(), "Key: /registry/".to_owned())];
+            if let Some((path, cluster)) = &side.workspace {
+                words.insert("ws".to_owned(), path.clone());
+                words.insert("cluster".to_owned(), cluster.clone());
+                shown.push((cluster.clone(), "<cluster>".to_owned()));
             }
+            if mentions(case, "ns") {
+                self.namespace(side, &words["ns"]).await?;
+            }
+            heard.push(play(side.server, case, &words, &shown).await);
         }
-        // Where real servers keep an object is the name of the world.
-        let kept = [("Key: /peer/".to_owned(), "Key: /registry/".to_owned())];
-        Ok((play(self.real, case, &words, &kept).await, play(self.hub, case, &words, &[]).await))
+        let hub = heard.pop().unwrap_or_default();
+        Ok((heard.pop().unwrap_or_default(), hub))
     }
 
-    async fn namespace(&self, server: &Server, name: &str) -> Result<(), Error> {
-        let body = json!({ "metadata": { "name": name } }).to_string().into_bytes();
-        let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
-        let ground =
-            |why: String| Error::Ground(format!("the namespace {name} for {}: {why}", self.file.name));
-        let request = request.body(body.into()).map_err(|error| ground(error.to_string()))?;
-        let answer = server.send("", request).await.map_err(ground)?;
-        if answer.status() == 201 { Ok(()) } else { Err(ground(format!("{} was answered", answer.status()))) }
+    async fn namespace(&self, side: &Side<'_>, name: &str) -> Result<(), Error> {
+        let place = side.workspace.as_ref().map(|(path, _)| format!("/clusters/{path}")).unwrap_or_default();
+        let path = format!("{place}/api/v1/namespaces");
+        let (code, _) = ask(side.server, &path, Some(json!({ "metadata": { "name": name } }))).await?;
+        if code == 201 {
+            return Ok(());
+        }
+        Err(Error::Ground(format!("the namespace {name} for {}: {code} was answered", self.file.name)))
     }
+}
+
+/// Makes a workspace below the root and waits until it can be used; answers with its logical cluster.
+async fn workspace(server: &Server, name: &str) -> Result<String, Error> {
+    let parent = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
+    let body =
+        json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": name } });
+    let (code, answer) = ask(server, parent, Some(body)).await?;
+    if code != 201 {
+        return Err(Error::Ground(format!(
+            "the workspace {name}: {code} was answered: {}",
+            answer["message"]
+        )));
+    }
+    let usable = wait_until(format!("workspace {name} usable"), READY_LIMIT, || async {
+        let (_, seen) =
+            ask(server, &format!("{parent}/{name}"), None).await.map_err(|error| error.to_string())?;
+        let cluster = seen["spec"]["cluster"].as_str().filter(|_| seen["status"]["phase"] == "Ready");
+        let Some(cluster) = cluster else { return Err(seen["status"].to_string()) };
+        let inside = format!("/clusters/root:{name}/api/v1/namespaces/default");
+        let (code, _) = ask(server, &inside, None).await.map_err(|error| error.to_string())?;
+        if code == 200 { Ok(cluster.to_owned()) } else { Err(format!("{code} was answered inside")) }
+    });
+    usable.await.map_err(|error| Error::Ground(error.to_string()))
+}
+
+/// Asks a server for something, or to make something, as its administrator.
+async fn ask(server: &Server, path: &str, body: Option<Value>) -> Result<(u16, Value), Error> {
+    let ground = |why: String| Error::Ground(format!("{path}: {why}"));
+    let method = if body.is_some() { "POST" } else { "GET" };
+    let content = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = request.body(content.into()).map_err(|error| ground(error.to_string()))?;
+    let answer = server.send("", request).await.map_err(ground)?;
+    let code = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.map_err(|error| ground(error.to_string()))?.to_bytes();
+    Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
 fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut [bool]) -> Outcome {

@@ -83,11 +83,7 @@ impl Hub {
     pub(crate) async fn start(on: On) -> Result<Self, Error> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Error::Listen)?;
         let url = format!("https://{}", listener.local_addr().map_err(Error::Listen)?);
-        let group = match on {
-            On::Cluster => "system:masters",
-            On::Workspaces => "system:kcp:admin",
-        };
-        let lines = [(ADMIN, group)].into_iter().chain(USERS.map(|user| (user, "")));
+        let lines = [(ADMIN, "system:masters")].into_iter().chain(USERS.map(|user| (user, "")));
         let lines: Vec<_> =
             lines.map(|(user, group)| format!("{user}-token,{user},{user},\"{group}\"")).collect();
         let tokens = TokenFile::parse(&lines.join("\n")).map_err(|error| Error::Hub(error.to_string()))?;

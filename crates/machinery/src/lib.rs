@@ -15,11 +15,12 @@
 //! | what | a real server | here |
 //! |---|---|---|
 //! | zeros, `false` and `""` in fields of built-in kinds | not written where the Go type drops them | kept: OpenAPI does not tell which |
-//! | built-in kinds other than ConfigMap, Service, Deployment, Namespace | defaults and checks of their own | the schema, and the rules that most kinds have |
+//! | checks of built-in kinds | hundreds | those that users meet first; defaults are the server's own for core kinds, workloads, jobs, policies and bindings |
 //! | a Service with an address, node ports or load balancer | allocated | left out |
 //! | an empty `labels` or `annotations` map applied to a custom resource | stored, and dropped by the next write, which then counts as a change | dropped at once |
 //! | the sentence for a patch that cannot be decoded | quotes the whole object | quotes nothing |
-//! | CEL rules, `oneOf`/`anyOf`/`not`, `format` in schemas | enforced | ignored |
+//! | rules in CEL | enforced | small ones are, with the functions that CEL itself has; others are ignored |
+//! | `oneOf`/`anyOf`/`not`, `format` in schemas | enforced | ignored |
 //! | validation of unchanged fields | ratcheted: an old flaw may stay | asked anew |
 //! | apply of `scale`, `kubectl`'s last-applied annotation, conversion webhooks | there | not there |
 //! | managed fields of a field whose schema turned atomic | joined at the next write | left as they are |

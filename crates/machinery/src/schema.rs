@@ -8,6 +8,7 @@ mod admit;
 mod empty;
 mod meta;
 mod parse;
+mod rule;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -151,6 +152,8 @@ pub(crate) struct Limits {
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
     pub pattern: Option<Regex>,
+    /// Rules in CEL.
+    pub rules: Vec<Arc<rule::Rule>>,
 }
 
 impl Schema {

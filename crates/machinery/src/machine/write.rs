@@ -282,6 +282,7 @@ impl Machine {
         }
         self.stamp(key, &mut body);
         let mut errors = writing.version.schema.validate(&body, false);
+        errors.extend(writing.version.schema.obey(&body, None, &errors));
         errors.extend(rules.check.into_iter().flat_map(|check| check(&body, None)));
         errors.extend(metadata::validate(&body["metadata"], kind.namespaced, rules.names));
         if kind.origin == Origin::Native {

@@ -6,6 +6,7 @@ use mailboat_object::Name;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::rule::Rule;
 use super::{
     DEDUCED, Field, Form, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType,
     Schema, UNTYPED, meta, push, undeclared_nodes,
@@ -225,7 +226,7 @@ fn relation(schema: &Value) -> ListRelation {
 }
 
 fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 13] = [
         "required",
         "enum",
         "minimum",
@@ -238,6 +239,7 @@ fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
         "minProperties",
         "maxProperties",
         "pattern",
+        "x-kubernetes-validations",
     ];
     let Some(members) =
         schema.as_object().filter(|members| WORDS.iter().any(|word| members.contains_key(*word)))
@@ -265,6 +267,7 @@ fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
             Some(pattern) => Some(Regex::new(pattern).map_err(|error| format!("pattern: {error}"))?),
             None => None,
         },
+        rules: Rule::all(schema),
     })))
 }
 

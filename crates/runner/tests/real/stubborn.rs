@@ -410,7 +410,7 @@ impl Route for Dispatch {
         let digest = digest_of(&json).map_err(|bad| Hold { reason: bad.to_string(), on: None })?;
         Ok(vec![Want {
             slot: Key { cluster: to.cluster.clone(), kind, namespace, name },
-            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            origin: Origin::of(source),
             body: Body { json, digest },
             policy: Arc::clone(&self.policy),
         }])

@@ -1,0 +1,420 @@
+//! Rules in CEL that a schema asks values to obey (`x-kubernetes-validations`).
+//!
+//! Rules are users' text that runs in the server. The library that evaluates them has no bounds of its own, so a rule is
+//! measured before it is parsed, and a value that is too large for a rule's loops is refused, as real servers do it. A rule
+//! that is too large, or uses what is not offered here, is not looked at.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::objects::{Key, Map, Value as CelValue};
+use kube_cel::cel::{Context, IdedExpr, Program};
+use serde_json::Value;
+
+use super::{ListRelation, Node, NodeId, ScalarType, Schema};
+use crate::status::FieldError;
+use crate::typed::list_element;
+
+/// The longest rule, in bytes.
+const LONGEST_BYTES: usize = 4096;
+/// Brackets within brackets, and operators, selections and calls in one rule: more could exhaust the stack.
+const DEEPEST: usize = 6;
+const MOST_OPERATORS: usize = 40;
+/// What one rule may cost for one value, in steps.
+const MOST_STEPS: u64 = 1_000_000;
+/// What a rule may call: functions whose cost does not outgrow their arguments.
+const FUNCTIONS: [&str; 24] = [
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "string",
+    "double",
+    "int",
+    "uint",
+    "min",
+    "max",
+    "duration",
+    "timestamp",
+    "quantity",
+    "isQuantity",
+    "isInteger",
+    "asInteger",
+    "sign",
+    "add",
+    "sub",
+    "greatest",
+    "least",
+    "ceil",
+    "floor",
+];
+/// What is said of rules that nobody looked at, because the value is wrong as it is.
+const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
+                         correct the existing errors to complete validation";
+
+/// One rule.
+pub(crate) struct Rule {
+    program: Program,
+    text: String,
+    message: Option<String>,
+    /// Where below the value the fault is, such as `.replicas`.
+    field: String,
+    reason: &'static str,
+    /// It compares with the former value, and is silent where there is none.
+    transition: bool,
+    nodes: u64,
+    loops: u32,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Rule").field("text", &self.text).finish_non_exhaustive()
+    }
+}
+
+impl Rule {
+    /// Reads the rules of a schema; those that cannot be used here are left out.
+    pub(super) fn all(schema: &Value) -> Vec<Arc<Self>> {
+        let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+        rules.filter_map(Self::read).map(Arc::new).collect()
+    }
+
+    fn read(rule: &Value) -> Option<Self> {
+        let text = rule["rule"].as_str()?.trim();
+        if !is_small(text) || rule["optionalOldSelf"] == true {
+            return None;
+        }
+        let program = Program::compile(text).ok()?;
+        let mut shape = Shape::default();
+        shape.look(program.expression(), &mut Vec::new()).then_some(())?;
+        let reason = match rule["reason"].as_str() {
+            Some("FieldValueRequired") => "FieldValueRequired",
+            Some("FieldValueForbidden") => "FieldValueForbidden",
+            Some("FieldValueDuplicate") => "FieldValueDuplicate",
+            _ => "FieldValueInvalid",
+        };
+        Some(Self {
+            program,
+            text: text.to_owned(),
+            message: rule["message"].as_str().map(|message| message.trim().to_owned()),
+            field: rule["fieldPath"].as_str().unwrap_or_default().to_owned(),
+            reason,
+            transition: shape.old,
+            nodes: shape.nodes,
+            loops: shape.loops,
+        })
+    }
+
+    /// What a value does wrong by this rule, if anything.
+    fn broken(
+        &self,
+        value: &Value,
+        old: Option<&CelValue>,
+        new: &CelValue,
+        largest: u64,
+        path: &str,
+    ) -> Option<FieldError> {
+        let steps =
+            largest.max(1).checked_pow(self.loops).map_or(u64::MAX, |steps| steps.saturating_mul(self.nodes));
+        let field = format!("{path}{}", self.field);
+        let refused = |body: String| Some(FieldError { field: field.clone(), reason: self.reason, body });
+        if steps > MOST_STEPS {
+            let why = "validation failed due to running out of cost budget, no further validation rules will be run";
+            return refused(format!("Invalid value: {why}"));
+        }
+        let obeyed = with_functions(|functions| {
+            let mut context = functions.new_inner_scope();
+            context.add_variable_from_value("self", new.clone());
+            if let Some(old) = old {
+                context.add_variable_from_value("oldSelf", old.clone());
+            }
+            self.program.execute(&context)
+        });
+        let message = || self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.text));
+        let word = match self.reason {
+            "FieldValueRequired" => "Required value",
+            "FieldValueForbidden" => "Forbidden",
+            "FieldValueDuplicate" => "Duplicate value",
+            _ => "Invalid value",
+        };
+        match obeyed {
+            Ok(CelValue::Bool(true)) => None,
+            Ok(CelValue::Bool(false)) => match value {
+                Value::Object(_) | Value::Array(_) => refused(format!("{word}: {}", message())),
+                _ if self.reason == "FieldValueRequired" || self.reason == "FieldValueForbidden" => {
+                    refused(format!("{word}: {}", message()))
+                }
+                scalar => refused(format!("{word}: {scalar}: {}", message())),
+            },
+            // What it selects is not there, or is of another type than it takes it for.
+            Ok(_) | Err(_) => refused(format!("Invalid value: rule evaluation error: {}", self.text)),
+        }
+    }
+}
+
+fn with_functions<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
+    thread_local! {
+        static FUNCTIONS: Context<'static> = Context::default().with_all();
+    }
+    FUNCTIONS.with(work)
+}
+
+impl Schema {
+    /// Whether anything in it has rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.nodes.iter().any(|node| !node.rules().is_empty())
+    }
+
+    /// Everything that breaks a rule. `errors` are what is wrong with the object otherwise: some of it makes looking
+    /// pointless, which is said.
+    pub(crate) fn obey(&self, new: &Value, old: Option<&Value>, errors: &[FieldError]) -> Vec<FieldError> {
+        const BLOCKING: [&str; 5] = [
+            "FieldValueRequired",
+            FieldError::WRONG_TYPE,
+            "FieldValueTooLong",
+            "FieldValueTooMany",
+            "FieldValueNotSupported",
+        ];
+        if !self.has_rules() {
+            return Vec::new();
+        }
+        if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
+            return vec![FieldError {
+                field: "<nil>".to_owned(),
+                reason: "FieldValueInvalid",
+                body: UNCHECKED.to_owned(),
+            }];
+        }
+        let mut found = Vec::new();
+        self.obey_at(self.root(), new, old, "", &mut found);
+        found
+    }
+
+    fn obey_at(&self, id: NodeId, new: &Value, old: Option<&Value>, path: &str, found: &mut Vec<FieldError>) {
+        let node = self.node(id);
+        if !node.rules().is_empty() {
+            let mut largest = 0;
+            let value = self.cel(id, new, &mut largest);
+            let former = old.map(|old| self.cel(id, old, &mut largest));
+            let rules = node.rules().iter().filter(|rule| !rule.transition || former.is_some());
+            found.extend(rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, largest, path)));
+        }
+        match new {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let Some(child) = node.map.as_ref().and_then(|map| map.member(name)) else { continue };
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    self.obey_at(child, member, old.and_then(|old| old.get(name)), &path, found);
+                }
+            }
+            Value::Array(elements) => {
+                let Some(list) = &node.list else { return };
+                // Elements are the same ones as before where keys tell them apart.
+                let keyed = matches!(list.relation, ListRelation::Map(_));
+                let former = old.and_then(Value::as_array).filter(|_| keyed).map_or(&[][..], Vec::as_slice);
+                for (index, element) in elements.iter().enumerate() {
+                    let key = list_element(self, list, element).ok();
+                    let same = |other: &&Value| key.is_some() && list_element(self, list, other).ok() == key;
+                    let path = format!("{path}[{index}]");
+                    self.obey_at(list.items, element, former.iter().find(same), &path, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A value as rules see it: a number is whole or not by its schema.
+    fn cel(&self, id: NodeId, value: &Value, largest: &mut u64) -> CelValue {
+        let node = self.node(id);
+        match value {
+            Value::Null => CelValue::Null,
+            Value::Bool(truth) => CelValue::Bool(*truth),
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) if node.scalar != Some(ScalarType::Number) => CelValue::Int(whole),
+                _ => number.as_f64().map_or(CelValue::Null, CelValue::Float),
+            },
+            Value::String(text) => CelValue::String(Arc::new(text.clone())),
+            Value::Array(elements) => {
+                *largest = (*largest).max(elements.len() as u64);
+                let items = node.list.as_ref().map_or(super::UNTYPED, |list| list.items);
+                CelValue::List(Arc::new(
+                    elements.iter().map(|element| self.cel(items, element, largest)).collect(),
+                ))
+            }
+            Value::Object(members) => {
+                *largest = (*largest).max(members.len() as u64);
+                let map = node.map.as_ref();
+                let member = |(name, value): (&String, &Value)| {
+                    let child = map.and_then(|map| map.member(name)).unwrap_or(super::UNTYPED);
+                    (Key::String(Arc::new(name.clone())), self.cel(child, value, largest))
+                };
+                let members: HashMap<Key, CelValue> = members.iter().map(member).collect();
+                CelValue::Map(Map { map: Arc::new(members) })
+            }
+        }
+    }
+}
+
+impl Node {
+    fn rules(&self) -> &[Arc<Rule>] {
+        self.limits.as_ref().map_or(&[], |limits| limits.rules.as_slice())
+    }
+}
+
+/// Whether a parser that calls itself for every level can take a rule.
+fn is_small(text: &str) -> bool {
+    if text.len() > LONGEST_BYTES {
+        return false;
+    }
+    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
+    let mut quote = None;
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(_), b'\\') => drop(bytes.next()),
+            (Some(open), _) => quote = quote.filter(|_| byte != open),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'(' | b'[' | b'{') => {
+                depth += 1;
+                operators += 1;
+                deepest = deepest.max(depth);
+            }
+            (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
+            (None, _) => operators += usize::from(b"+-*/%!<>&|?:.,".contains(&byte)),
+        }
+    }
+    deepest <= DEEPEST && operators <= MOST_OPERATORS
+}
+
+/// What a rule is made of.
+#[derive(Default)]
+struct Shape {
+    nodes: u64,
+    loops: u32,
+    old: bool,
+}
+
+impl Shape {
+    /// Looks through an expression; false if it uses what is not offered.
+    fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) -> bool {
+        self.nodes += 1;
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => true,
+            Expr::Ident(name) => {
+                self.old |= name == "oldSelf";
+                bound.contains(&name.as_str()) || matches!(name.as_str(), "self" | "oldSelf")
+            }
+            Expr::Select(select) => self.look(&select.operand, bound),
+            Expr::List(list) => list.elements.iter().all(|element| self.look(element, bound)),
+            Expr::Map(map) => map.entries.iter().all(|entry| match &entry.expr {
+                EntryExpr::MapEntry(entry) => self.look(&entry.key, bound) && self.look(&entry.value, bound),
+                EntryExpr::StructField(field) => self.look(&field.value, bound),
+            }),
+            Expr::Struct(_) => false,
+            Expr::Call(call) => {
+                let operator = !call.func_name.starts_with(|first: char| first.is_ascii_alphabetic());
+                let known = operator || FUNCTIONS.contains(&call.func_name.as_str());
+                known
+                    && call.target.as_deref().is_none_or(|target| self.look(target, bound))
+                    && call.args.iter().all(|argument| self.look(argument, bound))
+            }
+            Expr::Comprehension(looped) => {
+                self.loops += 1;
+                let outside = self.look(&looped.iter_range, bound) && self.look(&looped.accu_init, bound);
+                let known = bound.len();
+                bound.push(&looped.accu_var);
+                bound.push(&looped.iter_var);
+                bound.extend(looped.iter_var2.as_deref());
+                let inside = self.look(&looped.result, bound)
+                    && self.look(&looped.loop_cond, bound)
+                    && self.look(&looped.loop_step, bound);
+                bound.truncate(known);
+                outside && inside
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Origin;
+
+    fn errors(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<(String, String)> {
+        let schema = Schema::from_openapi(schema, &Value::Null, Origin::Custom).unwrap();
+        let found = schema.obey(new, old, &schema.validate(new, false));
+        found.into_iter().map(|error| (error.field, error.body)).collect()
+    }
+
+    fn boats(rule: &Value) -> Value {
+        json!({ "type": "object", "properties": { "spec": {
+            "type": "object", "x-kubernetes-validations": [rule],
+            "properties": {
+                "length": { "type": "integer" }, "sails": { "type": "integer" },
+                "names": { "type": "array", "items": { "type": "string" } },
+            },
+        } } })
+    }
+
+    #[test]
+    fn a_rule_is_obeyed_or_told_with_its_message() {
+        let schema =
+            boats(&json!({ "rule": "!has(self.sails) || self.sails <= self.length", "message": "too many" }));
+        let spec = |spec: Value| json!({ "spec": spec });
+        assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 3 })), None), []);
+        assert_eq!(errors(&schema, &spec(json!({ "length": 7 })), None), []);
+        let told = [("spec".to_owned(), "Invalid value: too many".to_owned())];
+        assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 9 })), None), told);
+    }
+
+    #[test]
+    fn a_transition_rule_needs_a_former_value() {
+        let schema = boats(&json!({ "rule": "self.length >= oldSelf.length" }));
+        let long = json!({ "spec": { "length": 7 } });
+        let short = json!({ "spec": { "length": 6 } });
+        assert_eq!(errors(&schema, &short, None), []);
+        assert_eq!(errors(&schema, &long, Some(&short)), []);
+        let told =
+            [("spec".to_owned(), "Invalid value: failed rule: self.length >= oldSelf.length".to_owned())];
+        assert_eq!(errors(&schema, &short, Some(&long)), told);
+    }
+
+    #[test]
+    fn what_is_wrong_as_it_is_is_not_looked_at() {
+        let schema = boats(&json!({ "rule": "self.length > 0" }));
+        let found = errors(&schema, &json!({ "spec": { "length": "long" } }), None);
+        assert_eq!(found, [("<nil>".to_owned(), UNCHECKED.to_owned())]);
+    }
+
+    #[test]
+    fn a_rule_costs_no_more_than_its_budget() {
+        let rule = "self.names.all(a, self.names.exists_one(b, a == b))";
+        let schema = boats(&json!({ "rule": rule }));
+        let spec = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+            json!({ "spec": { "names": names } })
+        };
+        assert_eq!(errors(&schema, &spec(20), None), []);
+        let refused = errors(&schema, &spec(100_000), None);
+        assert!(refused[0].1.contains("running out of cost budget"), "{refused:?}");
+    }
+
+    #[test]
+    fn rules_that_cannot_be_taken_are_left_out() {
+        for rule in [
+            "(((((((self.length > 0)))))))".to_owned(),
+            ["self.length > 0"; 50].join(" && "),
+            "self.length.unknown()".to_owned(),
+            "elsewhere > 0".to_owned(),
+            "not CEL at all".to_owned(),
+        ] {
+            assert!(Rule::all(&boats(&json!({ "rule": rule }))["properties"]["spec"]).is_empty(), "{rule}");
+        }
+    }
+}
