@@ -44,7 +44,6 @@ enum Beside {
 pub(crate) fn run(arguments: &Arguments) -> Result<Verdict> {
     let progress = Progress::begin();
     BackgroundBuild::begin(&progress)?.finish()?;
-    let runtime = tokio::runtime::Runtime::new().context("the async runtime cannot be started")?;
     let mut report = Report::default();
     let sides = [
         (Beside::Kubernetes, Peer::Kubernetes, "beside kube-apiserver"),
@@ -54,23 +53,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Verdict> {
         if arguments.beside.is_some_and(|wanted| wanted != beside) {
             continue;
         }
-        report.run(name, &progress, || {
-            let played = runtime.block_on(mailboat_conformance::run(peer, &arguments.names));
-            let played = match played {
-                Err(error @ Error::Script(_)) => return Err(refusal(error.to_string())),
-                played => played?,
-            };
-            progress.say(format!("{name}: {} answers compared", played.answers()));
-            let mut part = Part::default();
-            part.pass(played.passed());
-            for failure in played.failures() {
-                part.fail(failure, None);
-            }
-            Ok(part)
-        })?;
+        report.run(name, &progress, || play(peer, &arguments.names, &progress))?;
     }
     if report.totals() == (0, 0) {
         return Err(refusal(format!("no case has one of {:?} in its name", arguments.names)));
     }
     Ok(report.print())
+}
+
+/// The part of `cargo xtask test --all`: beside kcp, whose workspaces take their time.
+pub(crate) fn beside_kcp(progress: &Progress) -> Result<Part> {
+    play(Peer::Kcp, &[], progress)
+}
+
+fn play(peer: Peer, names: &[String], progress: &Progress) -> Result<Part> {
+    let runtime = tokio::runtime::Runtime::new().context("the async runtime cannot be started")?;
+    let played = match runtime.block_on(mailboat_conformance::run(peer, names)) {
+        Err(error @ Error::Script(_)) => return Err(refusal(error.to_string())),
+        played => played?,
+    };
+    progress.say(format!("{} answers compared", played.answers()));
+    let mut part = Part::default();
+    part.pass(played.passed());
+    for failure in played.failures() {
+        part.fail(failure, None);
+    }
+    Ok(part)
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::conformance;
 use crate::generate;
 use crate::lint;
 use crate::report::{Part, Report};
@@ -30,7 +31,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Also what is slow and rarely broken (so far there is no such part)
+    /// Also what is slow and rarely broken: the hub's answers beside kcp's
     #[arg(long)]
     all: bool,
     /// Run long trials at their full length instead of 30 seconds, and property tests with 20,000 newly drawn cases each
@@ -45,17 +46,14 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let run = Run::begin(repository, "test")?;
     let surroundings = Surroundings { soak: arguments.soak, testbed: None };
-    if arguments.all {
-        run.progress.say("--all: no part is slow and rarely broken yet, so this is the same as without");
-    }
     if arguments.names.is_empty() {
-        everything(&run, &surroundings)
+        everything(&run, &surroundings, arguments.all)
     } else {
         named(&run, &surroundings, &arguments.names)
     }
 }
 
-fn everything(run: &Run<'_>, surroundings: &Surroundings) -> Result<Verdict> {
+fn everything(run: &Run<'_>, surroundings: &Surroundings, all: bool) -> Result<Verdict> {
     // The Go programs take longest on a fresh machine, and need nothing of the rest.
     let servers = BackgroundBuild::begin(&run.progress)?;
     let mut report = Report::default();
@@ -81,6 +79,9 @@ fn everything(run: &Run<'_>, surroundings: &Surroundings) -> Result<Verdict> {
         }
         on_real_servers(run, &real, surroundings)
     })?;
+    if all && have_servers {
+        report.run("the hub beside kcp", &run.progress, || conformance::beside_kcp(&run.progress))?;
+    }
     finish(&report)
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::access::rbac::escalation::Escalation;
 use crate::access::user::ImpersonationError;
 use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
+use crate::cluster::CLUSTER;
 use crate::hub::now_seconds;
 use crate::path::ObjectPath;
 use crate::place::denied;
@@ -142,6 +143,9 @@ impl Gate {
         let mut why = asked.refusal(&user.name);
         if !decision.reason.is_empty() {
             why = format!("{why}: {}", decision.reason);
+        } else if *cluster != ClusterId::new(CLUSTER) {
+            // kcp says no more than this, in the same place.
+            why.push_str(": access denied");
         }
         Err(Status::forbidden(&kind, &path.name, &why))
     }

@@ -6,6 +6,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use crate::access::User;
 use crate::answer::{self, Answer};
 use crate::discovery::Discovery;
+use crate::flow::Work;
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
 use crate::place::Place;
@@ -27,6 +29,9 @@ use crate::{Hub, openapi};
 
 /// The largest body that is read; real servers have the same limit.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
+
+/// How long a client may take to send a body: until then others may wait for its turn.
+const BODY_WITHIN: Duration = Duration::from_mins(1);
 
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
@@ -66,6 +71,8 @@ where
 {
     let (head, body) = request.into_parts();
     let user = hub.peek(|machine| hub.gate().user(machine, &head.headers, certified))?;
+    // Turns go to whoever asks, whomever he acts as.
+    let asker = user.name.clone();
     let (place, rest) = Place::read(hub, &user, head.uri.path())?;
     let cluster = place.cluster.clone().unwrap_or_default();
     let user = hub.gate().acting(&cluster, &user, &head.headers)?;
@@ -82,6 +89,11 @@ where
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(not_allowed());
         }
+        // How it is must be told when there is no room for anything else.
+        let _turn = match asked {
+            Asked::Health => None,
+            _ => Some(hub.turn(&asker, Work::Request).await?),
+        };
         return about(hub, &place, &asked, &head.headers);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
@@ -89,6 +101,8 @@ where
     if place.view.is_none() {
         hub.gate().check_object(&cluster, &user, verb, &path)?;
     }
+    let work = if verb == "watch" { Work::Watch } else { Work::Request };
+    let turn = hub.turn(&asker, work).await?;
     if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
         if verb != "create" {
             return Err(not_allowed());
@@ -116,7 +130,8 @@ where
     call.check_claim(verb)?;
     match verb {
         "get" => call.get().await,
-        "watch" => call.watch(),
+        // A watch has its turn as long as it lasts.
+        "watch" => call.watch(turn),
         "list" => call.list().await,
         "create" => call.create(&collect(body).await?).await,
         "update" => call.update(&collect(body).await?).await,
@@ -212,7 +227,13 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, BODY_LIMIT_BYTES).collect().await {
+    let Ok(collected) =
+        tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_LIMIT_BYTES).collect()).await
+    else {
+        let message = format!("the body was not sent within {} seconds", BODY_WITHIN.as_secs());
+        return Err(Status::other(408, "Timeout", message));
+    };
+    match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
             let message = format!("Request entity too large: limit is {BODY_LIMIT_BYTES}");

@@ -10,6 +10,7 @@ use mailboat_object::{ClusterId, KindId, Version};
 use tokio::sync::{Notify, watch};
 
 use crate::bell::Bells;
+use crate::flow::{self, Limits, Pass, Work};
 use crate::gate::Gate;
 use crate::storage::{Ledger, Refused};
 use crate::workspaces::Workspaces;
@@ -32,6 +33,8 @@ pub struct Hub {
     serving: Serving,
     url: String,
     pub(crate) bells: Bells,
+    /// Whose turn it is.
+    flow: flow::Gate,
     /// The clusters in which something may be left to tidy up.
     untidy: Mutex<BTreeSet<ClusterId>>,
     pub(crate) tidy_up: Notify,
@@ -51,10 +54,23 @@ impl Hub {
             serving,
             url,
             bells: Bells::default(),
+            flow: flow::Gate::new(Limits::default()),
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
             stopping: watch::Sender::new(false),
         }
+    }
+
+    /// The same server with other limits on what is under way at once.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.flow = flow::Gate::new(limits);
+        self
+    }
+
+    /// Waits until it is a user's turn. What was let in is over when the pass is dropped.
+    pub(crate) async fn turn(&self, user: &str, work: Work) -> Result<Pass, Status> {
+        self.flow.enter(user, work).await.map_err(|error| Status::too_many(error.to_string()))
     }
 
     /// What it serves.

@@ -233,6 +233,13 @@ impl Status {
         status
     }
 
+    /// 429: there is too much under way; a second later there may be room.
+    pub fn too_many(message: impl Into<String>) -> Self {
+        let mut status = Self::new(429, "TooManyRequests", message.into());
+        status.0.details.retry_after_seconds = Some(1);
+        status
+    }
+
     /// 500 without a reason: what real servers answer where they fail to say something better.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message.into())

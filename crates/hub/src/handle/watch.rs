@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Call;
 use crate::Hub;
 use crate::answer::{self, Answer};
+use crate::flow::Pass;
 use crate::hub::now_seconds;
 use crate::media::Shape;
 use crate::table::{Columns, Include};
@@ -25,7 +26,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 
 impl Call<'_> {
-    pub(super) fn watch(&self) -> Result<Answer, Status> {
+    pub(super) fn watch(&self, turn: Pass) -> Result<Answer, Status> {
         let initial_events = self.query.is("sendInitialEvents");
         self.query.check_list(self.query.version()?, true)?;
         let bookmarks = self.query.is("allowWatchBookmarks");
@@ -62,6 +63,7 @@ impl Call<'_> {
             hub: Arc::clone(self.hub),
             watch,
             bell,
+            _turn: turn,
             stopping: self.hub.stopping.subscribe(),
             writer,
             bookmarks,
@@ -77,6 +79,8 @@ struct Streaming {
     hub: Arc<Hub>,
     watch: Watch,
     bell: watch::Receiver<()>,
+    /// It ends with the stream.
+    _turn: Pass,
     stopping: watch::Receiver<bool>,
     writer: Writer,
     bookmarks: bool,

@@ -56,6 +56,15 @@ impl Kubectl {
         said.out
     }
 
+    /// The same with variables of the environment.
+    pub(crate) async fn well_with(&self, words: &[&str], variables: &[(&str, &str)]) -> String {
+        let mut command = self.command(words);
+        command.envs(variables.iter().copied());
+        let said = Self::talk(command, "").await;
+        assert!(said.well, "kubectl {words:?}: {said:#?}");
+        said.out
+    }
+
     pub(crate) async fn apply(&self, manifest: &str) {
         let said = self.run_with(&["apply", "-f", "-"], manifest).await;
         assert!(said.well, "{said:#?}");
@@ -66,10 +75,17 @@ impl Kubectl {
     }
 
     pub(crate) async fn run_with(&self, words: &[&str], input: &str) -> Said {
-        let mut child = Command::new(&self.program)
-            .args(&self.first)
-            .args(words)
-            .env("HOME", self.home.path())
+        Self::talk(self.command(words), input).await
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.first).args(words).env("HOME", self.home.path());
+        command
+    }
+
+    async fn talk(mut command: Command, input: &str) -> Said {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,6 +1,8 @@
 //! The hub beside real servers, and with kubectl itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod flow;
+mod helm;
 mod kubectl;
 mod rights;
 mod served;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mailboat_hub::access::{kubeconfig, write_private};
+use mailboat_hub::flow::Limits;
 use mailboat_hub::storage::{Disk, Memory};
 use mailboat_hub::{Opened, Options, Server};
 use tempfile::TempDir;
@@ -23,6 +24,12 @@ impl Served {
     pub(crate) async fn in_memory() -> Self {
         let (listener, options) = listen().await;
         Self::start(mailboat_hub::cluster(Memory::default(), options).await.unwrap(), listener)
+    }
+
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        let (listener, options) = listen().await;
+        let Opened { hub, authority } = mailboat_hub::cluster(Memory::default(), options).await.unwrap();
+        Self::start(Opened { hub: hub.with_limits(limits), authority }, listener)
     }
 
     pub(crate) async fn on_disk(folder: &Path) -> Self {

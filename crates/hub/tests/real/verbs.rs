@@ -82,6 +82,10 @@ async fn kubectl_applies_changes_and_deletes() {
     for wanted in ["0/5", "web:3,side:2", "app=web", "a=b,tier=front"] {
         assert!(shown.contains(wanted), "{wanted} in {shown}");
     }
+    let editor = served.folder.path().join("editor.sh");
+    fs::write(&editor, "#!/bin/sh\nsed -i 's/side:2/side:3/' \"$1\"\n").unwrap();
+    kubectl.well_with(&["edit", "deploy", "web"], &[("EDITOR", &format!("sh {}", editor.display()))]).await;
+    assert_eq!(kubectl.well(&image).await, "web:3 side:3");
     let strict = kubectl.run(&["patch", "deploy", "web", "-p", r#"{"spec":{"sail":1}}"#]).await;
     assert!(strict.err.contains("unknown field \"spec.sail\""), "{strict:?}");
     kubectl.well(&["delete", "-f", path]).await;
