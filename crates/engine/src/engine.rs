@@ -18,6 +18,7 @@ use mailboat_store::store::Store;
 use slab::Slab;
 
 use crate::breaker::{Breaker, ScopeId, Threshold};
+use crate::copies::Copies;
 use crate::fans::{Fans, RouteIndex};
 use crate::mark::{Mark, Marked, Marks, OwnerId};
 use crate::plan::{ChangeId, Proof, Verdict};
@@ -129,6 +130,7 @@ pub struct Engine {
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
     pub(crate) shared: Shared,
+    pub(crate) copies: Copies,
 }
 
 /// A route in the engine. It outlives its removal until all that it placed was let go.
@@ -180,6 +182,7 @@ impl Engine {
             notices: Vec::new(),
             standings: Standings::default(),
             shared: Shared::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -213,6 +216,9 @@ impl Engine {
             }
         };
         self.read_no_more(index);
+        for kind in route.iter().flat_map(|route| route.seeks()) {
+            self.seek(store, kind);
+        }
         let digest = route.as_ref().map_or(Digest::NONE, |route| route.configuration());
         let mut sources = Vec::new();
         if let Some(route) = &route {
@@ -254,6 +260,50 @@ impl Engine {
         }
     }
 
+    /// Copies of a kind are found by their marks from now on. Whatever bears a mark of ours has a slot already.
+    fn seek(&mut self, store: &Store, kind: &KindId) {
+        if !self.copies.seek(kind) {
+            return;
+        }
+        for slot in self.slots.of_kind(None, kind) {
+            let key = self.slots.get(slot).map(|state| state.key.clone());
+            if let Some(target) = key.and_then(|key| store.get(&key).present())
+                && let Some(mark) = self.mark_on(target)
+            {
+                self.copies.add(&target.key, &mark.origin.key);
+            }
+        }
+    }
+
+    /// A copy that is sought came, went, or is one of another object now: who asked for it is told.
+    fn observe_copy(&mut self, change: &Change, urgency: Urgency) {
+        if !self.copies.is_sought(&change.key.kind) {
+            return;
+        }
+        let origin = |engine: &Self, object: &Object| engine.mark_on(object).map(|mark| mark.origin.key);
+        let before = change.before.as_ref().and_then(|object| origin(self, object));
+        let now = match &change.now {
+            Seen::Present(object) => origin(self, object),
+            // What is in doubt may be there still.
+            Seen::Unknown(_) => before.clone(),
+            Seen::Absent(_) => None,
+        };
+        if before == now && change.before.is_some() {
+            return;
+        }
+        if let Some(before) = &before {
+            self.copies.remove(&change.key, before);
+        }
+        if let Some(now) = &now {
+            self.copies.add(&change.key, now);
+        }
+        for origin in before.iter().chain(&now) {
+            for reader in self.fans.woken_by_copy(&change.key, origin) {
+                self.wake(reader, urgency);
+            }
+        }
+    }
+
     /// The source of the best claim on a slot; `None` if nobody wants it.
     pub fn claimant(&self, slot: &Key) -> Option<&Key> {
         let claim = self.slots.get(self.slots.find(slot)?)?.claims.first()?;
@@ -272,6 +322,9 @@ impl Engine {
 
     fn read_no_more(&mut self, index: RouteIndex) {
         let route = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
+        for kind in route.iter().flat_map(|route| route.seeks()) {
+            self.copies.seek_no_more(kind);
+        }
         for sources in route.iter().flat_map(|route| route.sources()) {
             let of = (sources.cluster.clone(), sources.kind.clone());
             if let Some(routes) = self.by_kind.get_mut(&of) {
@@ -338,6 +391,7 @@ impl Engine {
                 (Seen::Absent(_), None) => {}
             }
         }
+        self.observe_copy(change, urgency);
         self.observe_target(change, urgency);
         self.settle_waiting(&change.key);
         self.report_is_shown(change);

@@ -228,17 +228,23 @@ impl Fans {
         woken
     }
 
+    /// Those who asked where the copies of an object stand, of the kind and in the cluster of one that came or went.
+    pub fn woken_by_copy(&mut self, copy: &Key, origin: &Key) -> SmallVec<[Reader; 2]> {
+        self.forget(&Read::Copies(copy.cluster.clone(), copy.kind.clone(), origin.clone()))
+    }
+
     /// Those who read something of a kind, in one cluster or in all: it became known or doubtful as a whole. What was
     /// not known and turns out not to be there has no event of its own.
     pub fn woken_by_scope(&mut self, kind: &KindId, cluster: Option<&ClusterId>) -> Vec<Reader> {
         let mut reads = Vec::new();
         for at in self.reads_at.of(kind, cluster) {
-            let [object, range] = Read::first_of(&at, kind);
-            let concerned = |read: &&Read| read.scope() == (&at, kind);
-            let objects = self.readers.range(object..).map(|(read, _)| read).take_while(concerned);
-            let ranges = self.readers.range(range..).map(|(read, _)| read).take_while(concerned);
-            reads.extend(objects.chain(ranges).cloned());
+            for first in Read::first_of(&at, kind) {
+                let from = self.readers.range(first..).map(|(read, _)| read);
+                reads.extend(from.take_while(|read| read.scope() == (&at, kind)).cloned());
+            }
         }
+        // Those of one sort may end where another begins.
+        reads.dedup();
         let mut woken: Vec<Reader> = reads.iter().flat_map(|read| self.forget(read)).collect();
         woken.sort_unstable();
         woken.dedup();

@@ -17,6 +17,7 @@
 
 pub mod breaker;
 pub mod compose;
+mod copies;
 pub mod engine;
 pub mod fans;
 pub mod glance;

@@ -9,8 +9,10 @@ use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::{Range, Store};
+use smallvec::SmallVec;
 
 use crate::breaker::ScopeId;
+use crate::copies::Copies;
 use crate::want::{Body, Hold, Want};
 
 /// Names a route: role and configuration object, the same over restarts.
@@ -81,6 +83,10 @@ pub trait Route: Send + Sync {
         let _ = kind;
         true
     }
+    /// The kinds of its copies that it finds by their marks, wherever they stand ([`View::standing`]).
+    fn seeks(&self) -> &[KindId] {
+        &[]
+    }
     /// To which destinations a source goes, and by which entry.
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
     /// What a source is at one destination: usually one want, more with related objects.
@@ -107,6 +113,7 @@ pub struct Rank {
 /// All that is known, at one moment. Whoever decides from it is woken when what was read changes.
 pub struct View<'a> {
     store: &'a Store,
+    copies: Option<&'a Copies>,
     reads: RefCell<Vec<Read>>,
 }
 
@@ -117,6 +124,8 @@ pub enum Read {
     Object(Key),
     /// All objects of a kind in a cluster, or in one of its namespaces.
     Range(ClusterId, KindId, Option<Name>),
+    /// The copies of an object, of a kind in a cluster.
+    Copies(ClusterId, KindId, Key),
 }
 
 impl Read {
@@ -124,7 +133,7 @@ impl Read {
     pub(crate) fn scope(&self) -> (&ClusterId, &KindId) {
         match self {
             Self::Object(key) => (&key.cluster, &key.kind),
-            Self::Range(cluster, kind, _) => (cluster, kind),
+            Self::Range(cluster, kind, _) | Self::Copies(cluster, kind, _) => (cluster, kind),
         }
     }
 }
@@ -132,7 +141,38 @@ impl Read {
 impl<'a> View<'a> {
     /// A view of a store.
     pub fn new(store: &'a Store) -> Self {
-        Self { store, reads: RefCell::default() }
+        Self { store, copies: None, reads: RefCell::default() }
+    }
+
+    /// The same, by which copies are found.
+    pub(crate) fn finding(store: &'a Store, copies: &'a Copies) -> Self {
+        Self { copies: Some(copies), ..Self::new(store) }
+    }
+
+    /// Where the copy of an object stands: where one is found by its mark, whatever it is called there, or else at the
+    /// place given. The copy's kind must be among those that the route [seeks](Route::seeks). Two copies are never chosen
+    /// from.
+    pub fn standing(&self, origin: &Key, otherwise: Key) -> Result<Key, Hold> {
+        let (cluster, kind) = (&otherwise.cluster, &otherwise.kind);
+        self.reads.borrow_mut().push(Read::Copies(cluster.clone(), kind.clone(), origin.clone()));
+        if let Err(doubt) = self.store.range(cluster, kind, None) {
+            let reason =
+                format!("what is known of the {kind} in {cluster}, where its copy may stand: {doubt}");
+            return Err(Hold { reason, on: None });
+        }
+        let found = self.copies.map_or(&[][..], |copies| copies.of(cluster, kind, origin));
+        let there: SmallVec<[&Key; 2]> =
+            found.iter().filter(|copy| self.store.get(copy).absent().is_none()).collect();
+        match there[..] {
+            [] => Ok(otherwise),
+            [found] => Ok(found.clone()),
+            [one, other, ..] => Err(Hold {
+                reason: format!(
+                    "{one} and {other} both bear the mark of a copy of {origin}; delete one of them, or take its mark off"
+                ),
+                on: Some(other.clone()),
+            }),
+        }
     }
 
     /// What is known of one object.
@@ -159,11 +199,13 @@ impl<'a> View<'a> {
 }
 
 impl Read {
-    /// The least of both sorts that is about a kind in a cluster, in the order of reads.
-    pub fn first_of(cluster: &ClusterId, kind: &KindId) -> [Self; 2] {
+    /// The least of each sort that is about a kind in a cluster, in the order of reads.
+    pub fn first_of(cluster: &ClusterId, kind: &KindId) -> [Self; 3] {
         let (namespace, name) = (Name::EMPTY, Name::EMPTY);
         let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
-        [Self::Object(key), Self::Range(cluster.clone(), kind.clone(), None)]
+        let least = Key { cluster: ClusterId::default(), kind: KindId::default(), ..key.clone() };
+        let (range, copies) = (Self::Range(cluster.clone(), kind.clone(), None), least);
+        [Self::Object(key), range, Self::Copies(cluster.clone(), kind.clone(), copies)]
     }
 
     /// Every read that a change of this object touches.

@@ -293,7 +293,7 @@ impl Engine {
             (Action::Report(_), Some(_), Some(source), Some(target)) => {
                 let claim = state.claims.first()?;
                 let route = self.routes.get(self.lane(claim.fan).0 as usize)?.route.clone()?;
-                route.report(source, target, &View::new(store)).ok().flatten()
+                route.report(source, target, &View::finding(store, &self.copies)).ok().flatten()
             }
             _ => None,
         };

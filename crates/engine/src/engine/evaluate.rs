@@ -101,7 +101,7 @@ impl Engine {
             Seen::Present(source) => {
                 let source = Arc::clone(source);
                 let identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
-                let view = View::new(store);
+                let view = View::finding(store, &self.copies);
                 let selected = route.select(&source, &view);
                 self.fans.note(view.take_reads(), Reader::Fan(id));
                 match selected {
@@ -200,7 +200,7 @@ impl Engine {
         source: &Object,
     ) {
         let Some(first) = all.iter().find_map(|to| self.destinations.get(to)) else { return };
-        let view = View::new(store);
+        let view = View::finding(store, &self.copies);
         let wants = route.project(source, first, &view);
         self.fans.note(view.take_reads(), Reader::Fan(id));
         let wants: Arc<[Want]> = match wants {
@@ -224,7 +224,7 @@ impl Engine {
         source: &Object,
     ) {
         let Some(destination) = self.destinations.get(&to) else { return };
-        let view = View::new(store);
+        let view = View::finding(store, &self.copies);
         let wants = route.project(source, destination, &view);
         self.fans.note(view.take_reads(), Reader::Leg(id, to));
         match wants {

@@ -52,7 +52,7 @@ impl Engine {
             && !route.varies(source)
             && let Some(destination) = self.destinations.get(&claim.to)
             // What was read was noted when the fan was evaluated.
-            && let Ok(wants) = route.project(source, destination, &View::new(store))
+            && let Ok(wants) = route.project(source, destination, &View::finding(store, &self.copies))
         {
             self.shared.remember(claim.fan, wants.into());
         }
@@ -132,7 +132,7 @@ impl Engine {
                 .find(|want| is_in_slot(want, &state.key))
                 .map(|want| in_cluster(want, &state.key.cluster))),
             None => route
-                .project(&source, destination, &View::new(store))
+                .project(&source, destination, &View::finding(store, &self.copies))
                 .map(|wants| wants.into_iter().find(|want| want.slot == state.key)),
         };
         match wanted {

@@ -13,6 +13,7 @@ mod properties;
 mod roles;
 mod scale;
 mod server;
+mod sought;
 mod standing;
 mod telling;
 mod withdrawal;

@@ -42,6 +42,7 @@ pub(crate) struct Skeleton {
     pub(crate) version: u64,
     pub(crate) sources: Vec<Sources>,
     pub(crate) alone: Option<Key>,
+    pub(crate) seeks: Vec<KindId>,
     pub(crate) select: Box<Select>,
     pub(crate) project: Box<Project>,
     pub(crate) policy: Arc<Policy>,
@@ -74,6 +75,7 @@ impl Skeleton {
                 kind,
             }],
             alone: None,
+            seeks: Vec::new(),
             select,
             project,
             policy: Arc::new(policy),
@@ -105,6 +107,9 @@ impl Route for Skeleton {
     }
     fn asks_for(&self, kind: &KindId) -> bool {
         !self.asks_for_sources_alone || self.sources.iter().any(|sources| sources.kind == *kind)
+    }
+    fn seeks(&self) -> &[KindId] {
+        &self.seeks
     }
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();
