@@ -238,8 +238,8 @@ impl Trial {
         }
         let state = &self.rig.servers[server];
         let bound = state.is_bound(cluster);
-        // Nor can another identity be missed if the only binding that named it went before anybody heard of it: only
-        // the export itself tells then, which a fresh look asks for.
+        // Nor can another identity be missed if the only binding that named it went before anybody heard of it. Only
+        // the workspace itself tells then, which a fresh look asks.
         if bound && state.identity > 0 && !self.rig.wires.iter().all(|wire| self.has_heard_bindings(wire)) {
             return;
         }
