@@ -7,10 +7,12 @@
 //!
 //! This crate never ships, and never decides what a bar is: each benchmark states its own.
 //!
-//! Reading order: [`Measurement`], then [`memory`] and [`cpu`]; [`fleet`] for those that need a whole center.
+//! Reading order: [`Measurement`], then [`memory`] and [`cpu`]; [`fleet`] for those that need a whole center, [`hop`]
+//! for those that carry from one real server to another.
 
 pub mod cpu;
 pub mod fleet;
+pub mod hop;
 pub mod measurement;
 pub mod memory;
 

@@ -35,6 +35,11 @@ pub fn resident() -> io::Result<Resident> {
     parse_status(&fs::read_to_string("/proc/self/status")?)
 }
 
+/// Reads another process's resident memory from the kernel.
+pub fn resident_of(pid: u32) -> io::Result<Resident> {
+    parse_status(&fs::read_to_string(format!("/proc/{pid}/status"))?)
+}
+
 fn parse_status(status: &str) -> io::Result<Resident> {
     Ok(Resident { now_bytes: field(status, "VmRSS")?, peak_bytes: field(status, "VmHWM")? })
 }

@@ -1,0 +1,72 @@
+//! One of those who carry, as a process of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::process::{Child, Command};
+
+use crate::{cpu, memory};
+
+/// How one of those who carry is started.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    /// Its name, as measurements say it.
+    pub name: &'static str,
+    /// The program and its arguments.
+    pub program: PathBuf,
+    /// What it is told.
+    pub arguments: Vec<String>,
+    /// Where it says what is worth saying.
+    pub log: Option<PathBuf>,
+}
+
+/// A process that carries; it ends with this value, and with the benchmark however that ends.
+pub struct Running {
+    child: Child,
+    /// When it was started.
+    pub begun: Instant,
+    pid: u32,
+}
+
+impl Carrier {
+    /// This program itself, called anew with a role and two kubeconfigs.
+    pub fn this_program(name: &'static str, role: &str, from: &Path, to: &Path) -> Result<Self> {
+        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let arguments = [Path::new(role), from, to].map(|word| word.display().to_string()).to_vec();
+        Ok(Self { name, program, arguments, log: None })
+    }
+
+    /// Starts it.
+    pub fn start(&self) -> Result<Running> {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(&self.program).args(&self.arguments);
+        let log = match &self.log {
+            Some(path) => Stdio::from(std::fs::OpenOptions::new().create(true).append(true).open(path)?),
+            None => Stdio::inherit(),
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        let begun = Instant::now();
+        let child = command.spawn().with_context(|| format!("{} cannot be started", self.name))?;
+        let pid = child.id().context("it ended at once")?;
+        Ok(Running { child, begun, pid })
+    }
+}
+
+impl Running {
+    /// What it has resident.
+    pub fn resident(&self) -> Result<memory::Resident> {
+        Ok(memory::resident_of(self.pid)?)
+    }
+
+    /// How long its threads have run on a processor so far.
+    pub fn processor_time(&self) -> Result<Duration> {
+        Ok(cpu::spent_by(self.pid)?)
+    }
+
+    /// Kills it.
+    pub async fn end(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+}
