@@ -140,7 +140,7 @@ impl Route for Hop {
         let edited = edit.finish().map_err(|error| hold(error.to_string()))?;
         Ok(vec![Want {
             slot: Key { cluster: to.cluster.clone(), ..source.key.clone() },
-            origin: Origin { key: source.key.clone(), uid: source.uid.clone(), version: source.version },
+            origin: Origin::of(source),
             body: Body { json: edited.json, digest: edited.content },
             policy: Arc::clone(&self.policy),
         }])
