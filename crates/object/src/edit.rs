@@ -3,13 +3,15 @@
 //! Whatever an edit does not touch is copied as the bytes that it is. A tree is built only of a member into
 //! which a path reaches. The same edit of the same bytes gives the same bytes.
 
+mod named;
 mod write;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::named::Named;
 use crate::digest::Digest;
 use crate::json::Raw;
 use crate::malformed::Malformed;
@@ -47,7 +49,15 @@ pub struct BadPath {
     pub what: &'static str,
 }
 
-type Changes<'a> = BTreeMap<String, Change<'a>>;
+/// Room that is kept from one edit to the next.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Where JSON is written before its size is known, so that only what is kept is allocated.
+    static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+type Changes<'a> = Named<Change<'a>>;
 
 /// What a member becomes: a tree if there is one, else JSON copied from elsewhere, else nothing.
 #[derive(Clone, Default)]
@@ -60,18 +70,23 @@ struct Change<'a> {
 #[derive(Clone, Default)]
 struct TextChanges {
     cleared: bool,
-    texts: BTreeMap<String, Option<String>>,
+    texts: Named<Option<String>>,
 }
 
 impl<'a> Edit<'a> {
     /// Edits a JSON object.
     pub fn of(root: Raw<'a>) -> Self {
+        Self::knowing(root, root.member("metadata"))
+    }
+
+    /// Edits a JSON object whose `metadata` was found before.
+    pub(crate) fn knowing(root: Raw<'a>, metadata: Option<Raw<'a>>) -> Self {
         Self {
             root,
-            metadata: root.member("metadata"),
+            metadata,
             strips: false,
-            members: Changes::new(),
-            metadata_members: Changes::new(),
+            members: Changes::default(),
+            metadata_members: Changes::default(),
             labels: TextChanges::default(),
             annotations: TextChanges::default(),
         }
@@ -100,38 +115,38 @@ impl<'a> Edit<'a> {
 
     /// Gives it another name.
     pub fn set_name(&mut self, name: &str) -> &mut Self {
-        self.metadata_members.insert("name".to_owned(), Change::to(name));
+        self.metadata_members.insert("name", Change::to(name));
         self
     }
 
     /// Gives it another namespace; an empty one takes it out.
     pub fn set_namespace(&mut self, namespace: &str) -> &mut Self {
         let change = if namespace.is_empty() { Change::remove() } else { Change::to(namespace) };
-        self.metadata_members.insert("namespace".to_owned(), change);
+        self.metadata_members.insert("namespace", change);
         self
     }
 
     /// Sets a label.
     pub fn set_label(&mut self, key: &str, value: &str) -> &mut Self {
-        self.labels.texts.insert(key.to_owned(), Some(value.to_owned()));
+        self.labels.texts.insert(key, Some(value.to_owned()));
         self
     }
 
     /// Removes a label.
     pub fn remove_label(&mut self, key: &str) -> &mut Self {
-        self.labels.texts.insert(key.to_owned(), None);
+        self.labels.texts.insert(key, None);
         self
     }
 
     /// Sets an annotation.
     pub fn set_annotation(&mut self, key: &str, value: &str) -> &mut Self {
-        self.annotations.texts.insert(key.to_owned(), Some(value.to_owned()));
+        self.annotations.texts.insert(key, Some(value.to_owned()));
         self
     }
 
     /// Removes an annotation.
     pub fn remove_annotation(&mut self, key: &str) -> &mut Self {
-        self.annotations.texts.insert(key.to_owned(), None);
+        self.annotations.texts.insert(key, None);
         self
     }
 
@@ -152,21 +167,21 @@ impl<'a> Edit<'a> {
                 let Value::Object(texts) = value else {
                     return Err(BadPath::at(path, "it must be a map of strings"));
                 };
-                let mut changes = TextChanges { cleared: true, texts: BTreeMap::new() };
+                let mut changes = TextChanges { cleared: true, texts: Named::default() };
                 for (key, value) in texts {
                     let Value::String(text) = value else {
                         return Err(BadPath::at(path, "it must be a map of strings"));
                     };
-                    changes.texts.insert(key, Some(text));
+                    changes.texts.insert(&key, Some(text));
                 }
                 *self.texts(map) = changes;
             }
             ["metadata", map @ ("labels" | "annotations"), key] => {
                 let Value::String(text) = value else { return Err(BadPath::at(path, "it must be a string")) };
-                self.texts(map).texts.insert((*key).to_owned(), Some(text));
+                self.texts(map).texts.insert(key, Some(text));
             }
             [member] | ["metadata", member] => {
-                self.siblings(path).insert((*member).to_owned(), Change::to(value));
+                self.siblings(path).insert(member, Change::to(value));
             }
             _ => *make(self.tree(path), path, levels_above_tree(path))? = value,
         }
@@ -178,13 +193,13 @@ impl<'a> Edit<'a> {
         match path {
             [] | ["metadata"] => return Err(BadPath::at(path, "an object is changed member by member")),
             ["metadata", map @ ("labels" | "annotations")] => {
-                *self.texts(map) = TextChanges { cleared: true, texts: BTreeMap::new() };
+                *self.texts(map) = TextChanges { cleared: true, texts: Named::default() };
             }
             ["metadata", map @ ("labels" | "annotations"), key] => {
-                self.texts(map).texts.insert((*key).to_owned(), None);
+                self.texts(map).texts.insert(key, None);
             }
             [member] | ["metadata", member] => {
-                self.siblings(path).insert((*member).to_owned(), Change::remove());
+                self.siblings(path).insert(member, Change::remove());
             }
             [above @ .., last] => {
                 let parent = find(self.tree(path), above, levels_above_tree(path));
@@ -203,13 +218,18 @@ impl<'a> Edit<'a> {
 
     /// Makes the changed JSON. It fails only if what was set nests too deep.
     pub fn finish(&self) -> Result<Edited, Malformed> {
-        let json = self.write();
-        let content = content_of(json.as_bytes())?;
-        Ok(Edited { json: Arc::from(json.into_bytes()), content })
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            self.write(scratch);
+            let content = content_of(scratch.as_bytes())?;
+            let json = Arc::from(scratch.as_bytes());
+            scratch.shrink_to(SCRATCH_BYTES);
+            Ok(Edited { json, content })
+        })
     }
 
     fn change(&mut self, member: &str, change: Change<'a>) -> &mut Self {
-        self.members.insert(member.to_owned(), change);
+        self.members.insert(member, change);
         self
     }
 
@@ -225,16 +245,20 @@ impl<'a> Edit<'a> {
     fn tree(&mut self, path: &[&str]) -> &mut Value {
         let member = path.get(levels_above_tree(path) - 1).copied().unwrap_or_default();
         let base = if path.first() == Some(&"metadata") { self.metadata } else { Some(self.root) };
-        let change = self
-            .siblings(path)
-            .entry(member.to_owned())
-            .or_insert_with(|| Change { tree: None, json: base.and_then(|base| base.member(member)) });
+        let change = self.siblings(path).get_or_insert_with(member, || Change {
+            tree: None,
+            json: base.and_then(|base| base.member(member)),
+        });
         let json = change.json;
         change.tree.get_or_insert_with(|| json.map(Raw::to_value).unwrap_or_default())
     }
 }
 
 impl<'a> Change<'a> {
+    fn removes(&self) -> bool {
+        self.tree.is_none() && self.json.is_none()
+    }
+
     fn remove() -> Self {
         Self::default()
     }
@@ -292,10 +316,10 @@ impl std::fmt::Debug for Edit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Edit")
             .field("strips", &self.strips)
-            .field("members", &self.members.keys())
-            .field("metadata", &self.metadata_members.keys())
-            .field("labels", &self.labels.texts.keys())
-            .field("annotations", &self.annotations.texts.keys())
+            .field("members", &self.members.names())
+            .field("metadata", &self.metadata_members.names())
+            .field("labels", &self.labels.texts.names())
+            .field("annotations", &self.annotations.texts.names())
             .finish()
     }
 }

@@ -279,7 +279,10 @@ impl Object {
 
     /// Begins a changed copy of its JSON.
     pub fn edit(&self) -> Result<Edit<'_>, HeadOnly> {
-        if self.is_whole() { Ok(Edit::of(self.root())) } else { Err(HeadOnly(self.key.clone())) }
+        if !self.is_whole() {
+            return Err(HeadOnly(self.key.clone()));
+        }
+        Ok(Edit::knowing(self.root(), self.part(self.text.spans.metadata)))
     }
 
     fn status_raw(&self) -> Option<Raw<'_>> {

@@ -4,9 +4,6 @@ use super::{Change, Edit, TextChanges};
 use crate::json::{Raw, unescape, write_string};
 use crate::travel::{annotation_travels, label_travels, metadata_member_travels};
 
-/// Room for the marks that are usually added.
-const ROOM_FOR_MARKS: usize = 256;
-
 /// A JSON map while it is written.
 struct MapWriter<'j> {
     json: &'j mut String,
@@ -57,14 +54,13 @@ impl<'j> MapWriter<'j> {
 }
 
 impl Edit<'_> {
-    pub(super) fn write(&self) -> String {
-        let mut json = String::with_capacity(self.root.json().len() + ROOM_FOR_MARKS);
-        let mut map = MapWriter::open(&mut json);
+    pub(super) fn write(&self, json: &mut String) {
+        let mut map = MapWriter::open(json);
         for (escaped_key, value) in self.root.escaped_members() {
             let key = unescape(escaped_key);
             if key == "metadata" {
                 self.write_metadata(Some(value), &mut map);
-            } else if let Some(change) = self.members.get(&*key) {
+            } else if let Some(change) = self.members.get(&key) {
                 map.change(&key, change);
             } else {
                 map.copy(escaped_key, value);
@@ -73,20 +69,19 @@ impl Edit<'_> {
         if self.metadata.is_none() {
             self.write_metadata(None, &mut map);
         }
-        for (key, change) in &self.members {
-            if self.root.member(key).is_none() {
+        for (key, change) in self.members.iter() {
+            if !change.removes() && self.root.member(key).is_none() {
                 map.change(key, change);
             }
         }
         map.close();
-        json
     }
 
     fn write_metadata(&self, base: Option<Raw<'_>>, object: &mut MapWriter<'_>) {
         let mut map = MapWriter::open(object.key("metadata"));
         for (escaped_key, value) in base.into_iter().flat_map(Raw::escaped_members) {
             let key = unescape(escaped_key);
-            match (&*key, self.metadata_members.get(&*key)) {
+            match (&*key, self.metadata_members.get(&key)) {
                 ("labels", _) => {
                     self.labels.write("labels", Some(value), self.travels(label_travels), &mut map);
                 }
@@ -109,8 +104,8 @@ impl Edit<'_> {
                 texts.write(key, None, |_| true, &mut map);
             }
         }
-        for (key, change) in &self.metadata_members {
-            if !has(key) {
+        for (key, change) in self.metadata_members.iter() {
+            if !change.removes() && !has(key) {
                 map.change(key, change);
             }
         }
@@ -132,22 +127,24 @@ impl TextChanges {
         metadata: &mut MapWriter<'_>,
     ) {
         let base = base.filter(|_| !self.cleared);
-        let stays = |key: &str| !self.texts.contains_key(key) && travels(key);
+        let stays = |key: &str| self.texts.get(key).is_none() && travels(key);
         let added = |key: &str| base.is_none_or(|base| base.member(key).is_none());
         let mut base_members = base.into_iter().flat_map(Raw::escaped_members);
-        if !base_members.any(|(key, _)| stays(&unescape(key))) && self.texts.values().all(Option::is_none) {
+        if !base_members.any(|(key, _)| stays(&unescape(key)))
+            && self.texts.iter().all(|(_, text)| text.is_none())
+        {
             return;
         }
         let mut map = MapWriter::open(metadata.key(name));
         for (escaped_key, value) in base.into_iter().flat_map(Raw::escaped_members) {
             let key = unescape(escaped_key);
-            match self.texts.get(&*key) {
+            match self.texts.get(&key) {
                 Some(Some(text)) => write_string(text, map.key(&key)),
                 None if travels(&key) => map.copy(escaped_key, value),
                 Some(None) | None => {}
             }
         }
-        for (key, text) in &self.texts {
+        for (key, text) in self.texts.iter() {
             if let Some(text) = text
                 && added(key)
             {

@@ -28,8 +28,9 @@ impl<'a> Raw<'a> {
         Ok(Self::trusted(scanner.slice(span)))
     }
 
-    /// A value that was checked before, without white space around it.
-    pub(crate) fn trusted(text: &'a str) -> Self {
+    /// A value that was checked before, without white space around it. Of anything else it is undefined what is found in
+    /// it, and nothing worse.
+    pub fn trusted(text: &'a str) -> Self {
         Self { text }
     }
 
