@@ -20,16 +20,25 @@ enum Step {
 impl PlainPath {
     /// Takes a path that was found to be valid; `None` if it is not a plain one.
     pub(super) fn of(path: &str) -> Option<Self> {
-        let steps = path.strip_prefix("$.")?.split('.').map(|segment| {
-            let plain = !segment.is_empty()
-                && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            match segment.parse::<usize>() {
-                Ok(index) if plain => Some(Step::Index(index)),
-                Err(_) if plain => Some(Step::Name(segment.to_owned())),
-                _ => None,
+        let mut steps = Vec::new();
+        for segment in path.strip_prefix("$.")?.split('.') {
+            let (name, indices) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
+            let plain =
+                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            steps.push(match name.parse::<usize>() {
+                Ok(index) if plain => Step::Index(index),
+                Err(_) if plain => Step::Name(name.to_owned()),
+                _ => return None,
+            });
+            for index in indices.split_inclusive(']') {
+                let digits = index.strip_prefix('[')?.strip_suffix(']')?;
+                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return None;
+                }
+                steps.push(Step::Index(digits.parse().ok()?));
             }
-        });
-        Some(Self { steps: steps.collect::<Option<_>>()? })
+        }
+        Some(Self { steps })
     }
 
     /// The top-level member that it leads into.

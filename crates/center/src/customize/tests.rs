@@ -348,8 +348,12 @@ proptest! {
     }
 
     #[test]
-    fn replacing_spans_is_replacing_in_the_tree(value in any_json(), steps in prop::collection::vec("[abc01]", 1..4)) {
-        let path = format!("$.{}", steps.join("."));
+    fn replacing_spans_is_replacing_in_the_tree(
+        value in any_json(),
+        first in "[abc01]",
+        steps in prop::collection::vec(r"\.[abc01]|\[[01]\]", 0..3),
+    ) {
+        let path = format!("$.{first}{}", steps.concat());
         let json = value.to_string();
         let found = PlainPath::of(&path)
             .expect("plain")
