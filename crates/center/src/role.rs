@@ -657,7 +657,9 @@ impl Role for CenterRole {
                 }
                 self.sees(now, object);
             }
-            Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => self.belief.misses(&change.key),
+            Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => {
+                self.belief.misses(&change.key, change.before.clone());
+            }
             Seen::Absent(_) | Seen::Unknown(_) => {}
         }
     }

@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use mailboat_object::catalog::Catalog;
 use mailboat_object::key::{ClusterId, KindId, Name};
+use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::interest::{Interest, PlaceId};
-use mailboat_store::seen::News;
+use mailboat_store::seen::{Absence, News};
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 
 use crate::breaker::ScopeId;
 use crate::engine::{Engine, Notice};
+use crate::look::{LastSight, Look, Serving};
 use crate::plan::ChangeId;
 use crate::route::{Destination, Route, RouteId};
+use crate::want::Origin;
 
 /// What decides for one role. Whoever runs it tells it everything, asks it what to do after that, and tells it what
 /// came of each thing that it asked for.
@@ -91,18 +94,32 @@ pub enum Where {
 
 /// What a kind rests on in a cluster, looked at afresh. A list that shows nothing is believed only on solid ground: a
 /// workspace that is being deleted, and a kind whose binding or CRD is, answer with complete and empty lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ground {
     /// The workspace is there and not being deleted; true for a plain cluster that answered.
     pub workspace_lives: bool,
-    /// What serves the kind is there and not being deleted.
-    pub kind_served: bool,
+    /// What serves the kind.
+    pub kind: Serving,
 }
 
 impl Ground {
     /// Whether an absence there can be believed.
-    pub fn is_solid(self) -> bool {
-        self.workspace_lives && self.kind_served
+    pub fn is_solid(&self) -> bool {
+        let served = match &self.kind {
+            Serving::Nothing => false,
+            Serving::Itself => true,
+            Serving::By(definition) => !definition.deleting,
+        };
+        self.workspace_lives && served
+    }
+
+    /// Whether an object that was there, and is known to be absent, is gone alone: not with the definition that its kind
+    /// had before this one.
+    pub fn shows_gone(&self, absence: Absence, was: Option<&Object>) -> bool {
+        let Self { workspace_lives, kind } = self.clone();
+        let origin = was.map(Origin::of);
+        let sight = LastSight::of(absence, origin.as_ref());
+        Look { object_missing: true, workspace_lives, kind }.judge(&sight).is_ok()
     }
 }
 

@@ -45,13 +45,8 @@ pub async fn ground(
     cluster: ClusterId,
     kind: KindId,
 ) -> Result<Ground, Fault> {
-    let (workspace_lives, serving) = ground_of(&*transport, &cluster, &kind).await?;
-    let kind_served = match serving {
-        Serving::Nothing => false,
-        Serving::Itself => true,
-        Serving::By(definition) => !definition.deleting,
-    };
-    Ok(Ground { workspace_lives, kind_served })
+    let (workspace_lives, kind) = ground_of(&*transport, &cluster, &kind).await?;
+    Ok(Ground { workspace_lives, kind })
 }
 
 /// Whether the workspace lives, and what serves the kind.

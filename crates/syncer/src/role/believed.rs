@@ -4,10 +4,12 @@
 //! as "nothing is asked for any more", they would empty the edge.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_engine::role::{CallId, Ground, Order};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::{Keep, Object};
 use mailboat_object::wire::Fault;
 use mailboat_store::seen::{News, Seen};
 use mailboat_store::store::Store;
@@ -22,6 +24,10 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct Believed {
     mailbox: ClusterId,
     configs: BTreeMap<ConfigId, Config>,
+    /// Each as it was last shown, so that one which seems to be gone can be told from one whose kind went.
+    shown: BTreeMap<ConfigId, Arc<Object>>,
+    /// What each kind was last found to rest on.
+    grounds: BTreeMap<ConfigKind, Ground>,
     /// Counts what was learned of it.
     revision: u64,
     looking: Option<Looking>,
@@ -48,6 +54,8 @@ impl Believed {
         Self {
             mailbox,
             configs: BTreeMap::new(),
+            shown: BTreeMap::new(),
+            grounds: BTreeMap::new(),
             revision: 0,
             looking: None,
             look_at: Some(Moment(0)),
@@ -84,6 +92,7 @@ impl Believed {
                             config =
                                 Config { unreadable: config.unreadable, spec: config.spec, ..before.clone() };
                         }
+                        self.shown.insert(id.clone(), Arc::new(object.kept(Keep::Head)));
                         self.configs.insert(id, config);
                         if !same {
                             self.touched(now);
@@ -144,7 +153,10 @@ impl Believed {
     pub(super) fn looked(&mut self, now: Moment, id: CallId, found: Result<Ground, Fault>) {
         let Some(mut looking) = self.looking.take_if(|looking| looking.asked == Some(id)) else { return };
         let doubt = match found {
-            Ok(ground) if ground.is_solid() => None,
+            Ok(ground) if ground.is_solid() => {
+                self.grounds.extend(looking.left.first().map(|kind| (*kind, ground)));
+                None
+            }
             Ok(ground) if !ground.workspace_lives => Some("the mailbox is being deleted".to_owned()),
             Ok(_) => Some("what serves the configuration's kinds in the mailbox is going".to_owned()),
             Err(fault) => Some(format!("the mailbox cannot be looked at: {fault}")),
@@ -175,7 +187,8 @@ impl Believed {
             return false;
         }
         let before = self.configs.len();
-        let mailbox = &self.mailbox;
+        let Self { mailbox, grounds, shown, .. } = self;
+        let mut redefined = None;
         self.configs.retain(|id, _| {
             let key = Key {
                 cluster: mailbox.clone(),
@@ -183,8 +196,20 @@ impl Believed {
                 namespace: Name::EMPTY,
                 name: id.name.clone(),
             };
-            !matches!(store.get(&key), Seen::Absent(_))
+            let Seen::Absent(absence) = store.get(&key) else { return true };
+            let was = shown.get(id).map(|object| &**object);
+            let gone = grounds.get(&id.kind).is_some_and(|ground| ground.shows_gone(absence, was));
+            if !gone {
+                redefined =
+                    Some(format!("{key} may have gone with its kind, which was defined or bound anew"));
+            }
+            !gone
         });
+        self.shown.retain(|id, _| self.configs.contains_key(id));
+        if redefined.is_some() && redefined != self.doubt {
+            tracing::warn!(redefined, "the configuration is held as it was; nothing is withdrawn by it");
+        }
+        self.doubt = redefined;
         self.configs.len() != before
     }
 
