@@ -21,6 +21,10 @@ use super::watch::{self, Watch, config_maps, text_after};
 
 const VALUE_BYTES: usize = 512;
 const FILLERS: usize = 32;
+/// Every namespace has this ConfigMap of its own where controllers run, and gets it again at once.
+const ITS_OWN: &str = "kube-root-ca.crt";
+/// All others, as a field selector.
+const NOT_ITS_OWN: &str = "metadata.name!=kube-root-ca.crt";
 /// So many looks until a namespace that is being emptied is empty.
 const EMPTYING: usize = 60;
 
@@ -71,11 +75,11 @@ impl Side {
 
     /// Deletes every ConfigMap of the namespace.
     pub async fn empty(&self) -> Result<()> {
-        let maps = self.maps();
+        let (maps, ours) = (self.maps(), ListParams::default().fields(NOT_ITS_OWN));
         for _ in 0..EMPTYING {
             // Large collections take a server longer than a request may last; what is left is deleted in the next one.
-            drop(maps.delete_collection(&DeleteParams::default(), &ListParams::default()).await);
-            let left = maps.list_metadata(&ListParams::default().limit(1)).await?;
+            drop(maps.delete_collection(&DeleteParams::default(), &ours).await);
+            let left = maps.list_metadata(&ours).await?;
             if left.items.is_empty() {
                 return Ok(());
             }
@@ -135,7 +139,9 @@ impl Arrivals {
                 let now = Instant::now();
                 if line.starts_with(br#"{"type":"ADDED""#) {
                     let name = text_after(&line, r#""name":""#).context("a line without a name")?;
-                    self.seen.entry(name.to_owned()).or_insert(now);
+                    if name != ITS_OWN {
+                        self.seen.entry(name.to_owned()).or_insert(now);
+                    }
                 }
             }
             anyhow::Ok(())
