@@ -32,6 +32,9 @@ pub const ALIASES: &[Alias] = &[
         words: Some(&["workload", "edge-sync"]),
     },
     Alias { name: "kubectl-ws", shown: "kubectl", words: Some(&["ws"]) },
+    Alias { name: "kubectl_complete-mailboat", shown: "kubectl", words: Some(&["complete"]) },
+    Alias { name: "kubectl_complete-kubestellar", shown: "kubectl", words: Some(&["complete"]) },
+    Alias { name: "kubectl_complete-ws", shown: "kubectl", words: Some(&["complete", "ws"]) },
     Alias { name: "workload-syncer", shown: "workload-syncer", words: None },
     Alias { name: "api-syncagent", shown: "api-syncagent", words: None },
 ];
@@ -90,6 +93,8 @@ mod tests {
                 "kubectl kubestellar/syncer-gen/a/--syncer-image/i",
             ),
             ("kubectl-ws root:a", "kubectl/ws/root:a"),
+            ("/x/kubectl_complete-mailboat get pl", "kubectl/complete/get/pl"),
+            ("kubectl_complete-ws cur", "kubectl/complete/ws/cur"),
             ("kubectl-kcp-workload-edge_sync a --image i", "kubectl kcp/workload/edge-sync/a/--image/i"),
         ] {
             assert_eq!(words(line).map(|words| words.join("/")).as_deref(), Ok(expected), "{line}");

@@ -10,6 +10,11 @@ use mailboat_object::wire::{Fault, FaultKind};
 #[error("{0}")]
 pub struct Refusal(String);
 
+/// It was done, and the answer is that something would change. Exit code 3, without a word.
+#[derive(Debug, thiserror::Error)]
+#[error("something would change")]
+pub struct WouldChange;
+
 /// A refusal with its sentence, which says what is wrong, where, and what to do.
 pub fn refusal(sentence: impl Into<String>) -> anyhow::Error {
     Refusal(sentence.into()).into()
@@ -36,6 +41,9 @@ pub fn bad_configuration(error: &ConfigError) -> anyhow::Error {
 
 /// Says what went wrong on standard error, in one line, and gives the exit code for it.
 pub fn tell(error: &anyhow::Error) -> ExitCode {
+    if error.is::<WouldChange>() {
+        return ExitCode::from(3);
+    }
     eprintln!("error: {error:#}");
     if error.is::<Refusal>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

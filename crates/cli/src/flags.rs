@@ -1,5 +1,7 @@
 //! The one table of commands and flags. Help, completion and `docs/cli.md` are made from it.
 
+mod api;
+mod asking;
 mod center;
 mod customize;
 mod hub;
@@ -15,6 +17,8 @@ use mailboat_api::names::object::PROVIDER_WORKSPACE;
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::rights::EdgeAccessArgument;
 
+pub use api::{ApiArguments, ApiCommand, ImportArguments};
+pub use asking::{PlanArguments, SurveyFlags, WhyArguments, Wording};
 pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
 pub use hub::{HubArguments, HubCommand, HubMode};
@@ -57,10 +61,20 @@ pub enum Command {
     PrepForSyncer(PrepForSyncerArguments),
     PrepForCluster(PrepForClusterArguments),
     Get(GetArguments),
+    Why(WhyArguments),
+    Plan(PlanArguments),
+    Api(ApiArguments),
     Customize(CustomizeArguments),
     Hub(HubArguments),
     Link(LinkArguments),
     Completion(CompletionArguments),
+    /// Say what could be typed next, as kubectl asks for it
+    #[command(hide = true, disable_help_flag = true)]
+    Complete {
+        /// The words so far, the unfinished one last
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Print the version
     Version,
 }
@@ -215,10 +229,18 @@ pub struct LinkArguments {
     pub folder: PathBuf,
 }
 
+const COMPLETION_NOTES: &str = "\
+Examples:
+  source <(mailboat completion bash)
+  mailboat completion zsh > \"${fpath[1]}/_mailboat\"
+  mailboat completion fish > ~/.config/fish/completions/mailboat.fish
+  mailboat completion powershell | Out-String | Invoke-Expression
+
+For `kubectl mailboat`, kubectl's own completion asks `kubectl_complete-mailboat`, which `mailboat link` makes.";
+
 /// Print a script that completes commands and flags in a shell
 #[derive(Clone, Debug, Args)]
-#[command(after_long_help = "Examples:\n  source <(mailboat completion bash)\n  mailboat completion fish > \
-                             ~/.config/fish/completions/mailboat.fish")]
+#[command(after_long_help = COMPLETION_NOTES)]
 pub struct CompletionArguments {
     /// The shell
     pub shell: clap_complete::Shell,

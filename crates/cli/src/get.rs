@@ -1,9 +1,12 @@
 //! `mailboat get`: placements, edges and summaries of a workspace, and one kind of object over all mailboxes.
 
+mod watch;
+
 use std::cmp::Ordering;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use mailboat_api::generate::yaml;
 use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_cluster::{Cluster, Transport as _};
 use mailboat_object::catalog::Catalog;
@@ -15,9 +18,10 @@ use serde_json::Value;
 use crate::documents::{self, Format, write_out};
 use crate::failure::{before_writing, refusal};
 use crate::flags::{GetArguments, Listing, Shown};
-use crate::place::list;
+use crate::place::{list, list_and_version};
 use crate::site::Site;
 use crate::table::{self, Column, age, condition, text};
+use watch::Followed;
 
 /// Under which name the mailbox and the edge of an object are kept beside it while it is listed.
 const EDGE: &str = "mailboat.dev/edge";
@@ -25,45 +29,74 @@ const EDGE: &str = "mailboat.dev/edge";
 /// Shows what is asked for.
 pub async fn run(arguments: &GetArguments) -> Result<()> {
     let site = Site::reach(&arguments.server).await?;
-    let (objects, columns) = match arguments.what {
+    let (found, columns) = match arguments.what {
         Shown::Placements => (of_workspace(&site, arguments, "edgeplacements").await?, placement_columns()),
         Shown::Edges => (of_workspace(&site, arguments, "synctargets").await?, edge_columns()),
         Shown::Summary => (of_workspace(&site, arguments, "statussummaries").await?, summary_columns()),
         Shown::Objects => (of_mailboxes(&site, arguments).await?, object_columns()),
     };
-    match arguments.output {
-        Listing::Yaml => documents::print(&objects, Format::Yaml),
-        Listing::Json => documents::print(&objects, Format::Json),
-        Listing::Table if objects.is_empty() => {
-            eprintln!("there are none");
-            Ok(())
-        }
-        Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now())),
+    let named =
+        |object: &Value| arguments.name.as_ref().is_none_or(|name| text(object, "/metadata/name") == *name);
+    let objects: Vec<Value> = found.objects.into_iter().filter(|object| named(object)).collect();
+    if let (Some(name), true) = (&arguments.name, objects.is_empty() && !arguments.watch) {
+        return Err(refusal(format!("there is none called {name:?}")));
     }
+    match arguments.output {
+        Listing::Yaml if !objects.is_empty() => documents::print(&objects, Format::Yaml)?,
+        Listing::Json if !(objects.is_empty() && arguments.watch) => {
+            documents::print(&objects, Format::Json)?;
+        }
+        Listing::Yaml | Listing::Json => {}
+        Listing::Table if objects.is_empty() => eprintln!("there are none"),
+        Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now()))?,
+    }
+    if let ([summary], Shown::Summary, Listing::Table, Some(_)) =
+        (&objects[..], arguments.what, arguments.output, &arguments.name)
+    {
+        write_out(&broken(summary, Timestamp::now()))?;
+    }
+    if !arguments.watch {
+        return Ok(());
+    }
+    let shown = |object: Value| match arguments.output {
+        _ if !named(&object) => Ok(()),
+        Listing::Yaml => write_out(&format!("---\n{}", yaml(&object))),
+        Listing::Json => write_out(&format!("{object:#}\n")),
+        Listing::Table => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
+    };
+    watch::follow(found.followed, shown).await
 }
 
-async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> Result<Vec<Value>> {
+/// What was found, and where it goes on.
+struct Found {
+    objects: Vec<Value>,
+    followed: Vec<Followed>,
+}
+
+async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> Result<Found> {
     let (path, cluster) = site.named(arguments.workspace.as_deref()).await?;
     let kind = KindId::new(group::EDGE, resource);
-    list(&cluster, &kind, "").await.map_err(|fault| match fault.kind {
+    let listed = list_and_version(&cluster, &kind, "").await.map_err(|fault| match fault.kind {
         FaultKind::Unserved => refusal(format!(
             "the workspace {path} has no {resource}: it has no APIBinding to {}; `ensure location` and `ensure wmw` make \
              one, and --workspace names another workspace",
             group::EDGE
         )),
         _ => before_writing(&format!("{resource} in {path} cannot be listed"), &fault),
-    })
+    })?;
+    let (objects, from) = listed;
+    Ok(Found { objects, followed: vec![Followed { cluster, kind, from, edge: None }] })
 }
 
 /// One kind in every mailbox. A mailbox that does not serve it has none of it.
-async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Vec<Value>> {
+async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Found> {
     let provider =
         WorkspacePath::parse(&arguments.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
     let asked = arguments.kind.as_deref().unwrap_or_default();
     let workspaces = list(&site.at(&provider), &KindId::new("tenancy.kcp.io", "workspaces"), "").await;
     let workspaces = workspaces
         .map_err(|fault| before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault))?;
-    let (mut objects, mut served) = (Vec::new(), false);
+    let (mut objects, mut followed) = (Vec::new(), Vec::new());
     for workspace in &workspaces {
         let name = workspace["metadata"]["name"].as_str().unwrap_or_default();
         let Ok(path) = provider
@@ -79,20 +112,26 @@ async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Vec<Value
         );
         let cluster = site.at(&path);
         let Some(kind) = find_kind(&cluster, &path, asked).await? else { continue };
-        served = true;
-        let found = list(&cluster, &kind, "").await;
-        let found =
+        let found = list_and_version(&cluster, &kind, "").await;
+        let (found, from) =
             found.map_err(|fault| before_writing(&format!("{kind} in {path} cannot be listed"), &fault))?;
-        objects.extend(found.into_iter().map(|mut object| {
-            object["metadata"]["annotations"][EDGE] = Value::from(if edge.is_empty() { name } else { &edge });
-            object
-        }));
+        let edge = if edge.is_empty() { name.to_owned() } else { edge };
+        objects.extend(found.into_iter().map(|object| at_edge(object, Some(&edge))));
+        followed.push(Followed { cluster, kind, from, edge: Some(edge) });
     }
-    if !served && !workspaces.is_empty() {
+    if followed.is_empty() && !workspaces.is_empty() {
         return Err(refusal(format!("no mailbox in {provider} serves a kind called {asked:?}")));
     }
     objects.sort_by(by_edge_and_name);
-    Ok(objects)
+    Ok(Found { objects, followed })
+}
+
+/// Notes on an object at which edge it is, for as long as it is shown.
+fn at_edge(mut object: Value, edge: Option<&str>) -> Value {
+    if let Some(edge) = edge {
+        object["metadata"]["annotations"][EDGE] = Value::from(edge);
+    }
+    object
 }
 
 fn by_edge_and_name(one: &Value, other: &Value) -> Ordering {
@@ -186,6 +225,31 @@ fn summary_columns() -> Vec<Column> {
     ]
 }
 
+/// The broken copies that a summary lists, and how many it leaves out.
+fn broken(summary: &Value, now: Timestamp) -> String {
+    let listed = summary["status"]["broken"].as_array().cloned().unwrap_or_default();
+    if listed.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column { heading: "EDGE", cell: |copy, _| text(copy, "/edge") },
+        Column {
+            heading: "OBJECT",
+            cell: |copy, _| {
+                let (group, namespace) = (text(copy, "/group"), text(copy, "/namespace"));
+                let group = if group.is_empty() { group } else { format!(".{group}") };
+                let namespace = if namespace.is_empty() { namespace } else { format!("{namespace}/") };
+                format!("{}{group} {namespace}{}", text(copy, "/resource"), text(copy, "/name"))
+            },
+        },
+        Column { heading: "REASON", cell: |copy, _| text(copy, "/reason") },
+        Column { heading: "SINCE", cell: |copy, now| age(copy, "/since", now) },
+        Column { heading: "MESSAGE", cell: |copy, _| text(copy, "/message") },
+    ];
+    let omitted = summary["status"]["brokenOmitted"].as_i64().map(|more| format!("and {more} more\n"));
+    format!("\n{}{}", table::set(&columns, &listed, now), omitted.unwrap_or_default())
+}
+
 fn object_columns() -> Vec<Column> {
     vec![
         Column { heading: "EDGE", cell: |object, _| edge_of(object) },
@@ -193,4 +257,25 @@ fn object_columns() -> Vec<Column> {
         Column { heading: "NAME", cell: name },
         Column { heading: "AGE", cell: created },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn broken_copies_are_listed_with_what_is_left_out() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let since = Timestamp::from_second(999_940).unwrap().to_string();
+        let summary = json!({ "status": { "brokenOmitted": 3, "broken": [{ "group": "apps", "resource": "deployments",
+            "namespace": "shop", "name": "web", "edge": "florin", "reason": "Stalled", "since": since, "message": "no" }] } });
+        assert_eq!(
+            broken(&summary, now),
+            "\nEDGE     OBJECT                      REASON    SINCE   MESSAGE\n\
+             florin   deployments.apps shop/web   Stalled   60s     no\nand 3 more\n"
+        );
+        assert_eq!(broken(&json!({}), now), "");
+    }
 }

@@ -8,12 +8,15 @@
 //! are spoken to in `mailboat-cluster`; commands ask, send and tell.
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
-//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`customize`],
-//! [`hub`], [`up`], [`link`]; `place` and `site` are how they reach servers, [`failure`] how they fail, `documents` and `table` how they
+//! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`why`],
+//! [`plan`], [`api`], [`customize`], [`hub`], [`up`], [`link`], `complete`; `place`, `site` and `survey` are how they
+//! reach servers, [`failure`] how they fail, `documents` and `table` how they
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
+pub mod api;
 pub mod called;
 pub mod center;
+mod complete;
 pub mod customize;
 mod documents;
 pub mod ensure;
@@ -26,13 +29,16 @@ pub mod link;
 mod log;
 mod output;
 mod place;
+pub mod plan;
 pub mod prep;
 mod site;
+mod survey;
 pub mod syncer;
 pub mod syncer_gen;
 pub mod syncer_remove;
 mod table;
 pub mod up;
+pub mod why;
 pub mod ws;
 
 use std::ffi::OsString;
@@ -105,6 +111,9 @@ fn carry_out(command: Command) -> Result<()> {
         Command::PrepForSyncer(arguments) => asynchronously(prep::for_syncer(&arguments)),
         Command::PrepForCluster(arguments) => asynchronously(prep::for_cluster(&arguments)),
         Command::Get(arguments) => asynchronously(get::run(&arguments)),
+        Command::Why(arguments) => asynchronously(why::run(&arguments)),
+        Command::Plan(arguments) => asynchronously(plan::run(&arguments)),
+        Command::Api(arguments) => asynchronously(api::run(&arguments)),
         Command::Customize(arguments) => customize::run(&arguments),
         Command::Hub(arguments) => serving(hub::run(&arguments)),
         Command::Up(arguments) => serving(up::run(&arguments)),
@@ -117,6 +126,9 @@ fn carry_out(command: Command) -> Result<()> {
                 &mut std::io::stdout(),
             );
             Ok(())
+        }
+        Command::Complete { words } => {
+            documents::write_out(&complete::suggest(&crate::command(), &words).to_string())
         }
         Command::Version => writeln!(std::io::stdout(), "mailboat {}", env!("CARGO_PKG_VERSION"))
             .context("the version cannot be printed"),

@@ -81,7 +81,10 @@ mod tests {
                 "kubectl-kubestellar",
                 "kubectl-kubestellar-syncer_gen",
                 "kubectl-mailboat",
-                "kubectl-ws"
+                "kubectl-ws",
+                "kubectl_complete-kubestellar",
+                "kubectl_complete-mailboat",
+                "kubectl_complete-ws"
             ]
         );
         for name in names {

@@ -6,7 +6,7 @@ use mailboat_api::names::{annotation, object};
 use mailboat_cluster::{
     Cluster, Connection, Read, ReadMode, ServerAddress, Settings, Source, Transport as _,
 };
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
 use mailboat_registration::account::Need;
 use mailboat_registration::{Mailbox, Registration, mailbox};
@@ -134,6 +134,15 @@ pub(crate) async fn get<T: DeserializeOwned>(cluster: &Cluster, key: Key) -> Res
 
 /// Reads every object of a kind that has these labels (in the query's form; empty: all).
 pub(crate) async fn list(cluster: &Cluster, kind: &KindId, labels: &str) -> Result<Vec<Value>, Fault> {
+    list_and_version(cluster, kind, labels).await.map(|(items, _)| items)
+}
+
+/// The same, and the version from which a watch goes on.
+pub(crate) async fn list_and_version(
+    cluster: &Cluster,
+    kind: &KindId,
+    labels: &str,
+) -> Result<(Vec<Value>, Version), Fault> {
     let mut items = Vec::new();
     let mut continue_token = None;
     loop {
@@ -146,7 +155,10 @@ pub(crate) async fn list(cluster: &Cluster, kind: &KindId, labels: &str) -> Resu
         }
         match page["metadata"]["continue"].as_str() {
             Some(token) if !token.is_empty() => continue_token = Some(token.to_owned()),
-            _ => return Ok(items),
+            _ => {
+                let version = page["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+                return Ok((items, Version(version.unwrap_or_default())));
+            }
         }
     }
 }

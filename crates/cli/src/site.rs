@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use mailboat_api::kcp::{ApiBinding, LogicalCluster, Workspace};
 use mailboat_api::names::object;
 use mailboat_cluster::{Cluster, Connection, ServerAddress, Settings, Source, Transport as _};
-use mailboat_object::key::{Key, Name, Uid};
+use mailboat_object::key::{ClusterId, Key, Name, Uid};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Propagation, Verb};
 use mailboat_registration::names::FIELD_MANAGER;
 use mailboat_registration::workspace::{WorkspacePath, workspace_of};
@@ -48,6 +48,16 @@ impl Site {
 
     pub(crate) fn at(&self, path: &WorkspacePath) -> Cluster {
         self.connection.at(&format!("/clusters/{path}"))
+    }
+
+    /// A workspace by the id of its cluster.
+    pub(crate) fn of(&self, cluster: &ClusterId) -> Cluster {
+        self.connection.at(&format!("/clusters/{cluster}"))
+    }
+
+    /// All workspaces that are bound to an export, at one endpoint of its view.
+    pub(crate) fn view(&self, url: &str) -> Result<Cluster, Fault> {
+        Ok(self.connection.view(url)?.all())
     }
 
     /// The workspace that the kubeconfig points to.

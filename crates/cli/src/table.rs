@@ -14,11 +14,31 @@ pub(crate) fn set(columns: &[Column], objects: &[Value], now: Timestamp) -> Stri
     let headings: Vec<String> = columns.iter().map(|column| column.heading.to_owned()).collect();
     let rows = objects.iter().map(|object| columns.iter().map(|column| (column.cell)(object, now)).collect());
     let rows: Vec<Vec<String>> = std::iter::once(headings).chain(rows).collect();
-    let width = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    aligned(&rows)
+}
+
+/// One more row below a table that was printed: its columns are as wide as those of the objects that stood there.
+pub(crate) fn row(columns: &[Column], above: &[Value], object: &Value, now: Timestamp) -> String {
+    let mut objects = above.to_vec();
+    objects.push(object.clone());
+    let all = set(columns, &objects, now);
+    all.lines().last().map(|line| format!("{line}\n")).unwrap_or_default()
+}
+
+/// Rows in columns, three spaces apart.
+pub(crate) fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
+    let width = |index: usize| {
+        rows.iter()
+            .filter_map(|row| row.as_ref().get(index))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+    for row in rows {
+        let cells = row.as_ref().iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         text += cells.collect::<Vec<_>>().join("   ").trim_end();
         text.push('\n');
     }
@@ -50,7 +70,7 @@ pub(crate) fn age(object: &Value, pointer: &str, now: Timestamp) -> String {
 }
 
 /// Two units at most while a duration is short, and one when it is long.
-fn duration(seconds: i64) -> String {
+pub(crate) fn duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let two = |whole: i64, unit: &str, rest: i64, smaller: &str| {
         if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{smaller}") }

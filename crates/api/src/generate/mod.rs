@@ -7,6 +7,7 @@
 mod builtin;
 mod crd;
 mod export;
+mod import;
 mod kinds;
 mod openapi;
 mod schema;
@@ -21,6 +22,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::Value;
 
 pub use export::{MAILBOX_CLAIMS, MailboxClaim};
+pub use import::{NotImportable, export_with, schema_of_crd};
 pub use kinds::{BuiltinKind, COMPUTE, DENATURED};
 pub use openapi::{OpenApiSource, openapi_sources, trim_openapi};
 pub use schema::{ResourceSchema, Scope};

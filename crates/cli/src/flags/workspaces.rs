@@ -218,7 +218,9 @@ Examples:
   kubectl mailboat get placements
   kubectl mailboat get edges --workspace root:imw1
   kubectl mailboat get summary
-  kubectl mailboat get objects --kind policyreports.wgpolicyk8s.io -o yaml";
+  kubectl mailboat get summary shops          with its broken copies
+  kubectl mailboat get objects --kind policyreports.wgpolicyk8s.io -o yaml
+  kubectl mailboat get objects --kind deployments --watch";
 
 /// Show placements, edges, summaries, or one kind of object over all mailboxes
 #[derive(Clone, Debug, Args)]
@@ -226,6 +228,9 @@ Examples:
 pub struct GetArguments {
     /// What
     pub what: Shown,
+    /// Only the one of this name; of a summary, its broken copies are shown with it
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
     /// The workspace to look into; by default the current one
     #[arg(long, short, value_name = "PATH")]
     pub workspace: Option<String>,
@@ -238,6 +243,9 @@ pub struct GetArguments {
     /// How they are listed
     #[arg(short, long, value_enum, default_value_t = Listing::Table)]
     pub output: Listing,
+    /// Go on with what changes, until interrupted
+    #[arg(long)]
+    pub watch: bool,
     /// The center
     #[command(flatten)]
     pub server: ServerFlags,

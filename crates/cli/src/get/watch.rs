@@ -1,0 +1,112 @@
+//! Going on with what changes, in one place or in many at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use mailboat_cluster::{Cluster, Read, ReadMode, Transport as _};
+use mailboat_object::key::{KindId, Version};
+use mailboat_object::wire::{Fault, FaultKind};
+use serde_json::Value;
+use tokio::sync::mpsc::{self, Sender};
+use tokio::time::sleep;
+
+use super::at_edge;
+use crate::failure::before_writing;
+use crate::place::list_and_version;
+use crate::table::text;
+
+/// The server ends a watch after this by itself, and it is begun again.
+const WATCH_SECONDS: u32 = 300;
+/// Before a link that was lost is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Changes that wait to be shown; whoever reads slower holds up the watches.
+const MOST_WAITING: usize = 64;
+
+/// One kind in one place, and from where on it is followed.
+pub(super) struct Followed {
+    pub(super) cluster: Cluster,
+    pub(super) kind: KindId,
+    pub(super) from: Version,
+    /// The edge whose mailbox it is.
+    pub(super) edge: Option<String>,
+}
+
+/// Shows every change, until interrupted or until one of the places may not be read any more.
+pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value) -> Result<()>) -> Result<()> {
+    let (to, mut changes) = mpsc::channel(MOST_WAITING);
+    for one in followed {
+        let to = to.clone();
+        tokio::spawn(async move {
+            if let Err(fault) = one.watch(&to).await {
+                let _ =
+                    to.send(Err(before_writing(&format!("{} cannot be watched", one.kind), &fault))).await;
+            }
+        });
+    }
+    drop(to);
+    while let Some(change) = changes.recv().await {
+        shown(change?)?;
+    }
+    Ok(())
+}
+
+type Changes = Sender<Result<Value>>;
+
+impl Followed {
+    async fn watch(&self, to: &Changes) -> Result<(), Fault> {
+        let mut from = self.from;
+        // The versions that were shown, so that a list made anew shows what is new in it alone.
+        let mut shown: BTreeMap<String, String> = BTreeMap::new();
+        loop {
+            match self.watch_from(&mut from, &mut shown, to).await {
+                Err(fault) if fault.kind == FaultKind::Expired => {
+                    let (found, version) = list_and_version(&self.cluster, &self.kind, "").await?;
+                    from = version;
+                    for object in found {
+                        self.show(object, &mut shown, to).await;
+                    }
+                }
+                Err(fault) if fault.passes() || fault.kind == FaultKind::Away => sleep(PAUSE).await,
+                Err(fault) => return Err(fault),
+                Ok(()) if to.is_closed() => return Ok(()),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Watches until the server ends it.
+    async fn watch_from(
+        &self,
+        from: &mut Version,
+        shown: &mut BTreeMap<String, String>,
+        to: &Changes,
+    ) -> Result<(), Fault> {
+        let mode = ReadMode::Watch { from: *from, timeout_seconds: WATCH_SECONDS };
+        let mut lines = self.cluster.fetch(Read::all(self.kind.clone(), mode)).await?;
+        while let Some(line) = lines.next().await {
+            let Ok(mut event) = serde_json::from_slice::<Value>(&line?) else { continue };
+            let object = event["object"].take();
+            if let Ok(version) = text(&object, "/metadata/resourceVersion").parse() {
+                *from = Version(version);
+            }
+            match event["type"].as_str() {
+                Some("ADDED" | "MODIFIED" | "DELETED") => self.show(object, shown, to).await,
+                Some("ERROR") => return Err(Fault::new(FaultKind::Expired, "the watch is too old")),
+                _ => {}
+            }
+            if to.is_closed() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn show(&self, object: Value, shown: &mut BTreeMap<String, String>, to: &Changes) {
+        let version = text(&object, "/metadata/resourceVersion");
+        let before = shown.insert(text(&object, "/metadata/uid"), version.clone());
+        if before.as_ref() != Some(&version) {
+            let _ = to.send(Ok(at_edge(object, self.edge.as_deref()))).await;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `mailboat plan`: what would change at which edges if a file were applied.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use mailboat_api::names::group;
+use mailboat_center::rehearse::{Change, Listed, Step, changes};
+use mailboat_object::key::{ClusterId, KindId, Uid};
+use serde_json::{Value, json};
+
+use crate::documents::{self, Format, write_out};
+use crate::failure::{WouldChange, refusal};
+use crate::flags::{PlanArguments, Wording};
+use crate::survey::Survey;
+use crate::table::aligned;
+
+/// The kinds that can be planned, and whether they stand in workload workspaces.
+const KINDS: [(&str, &str, bool); 3] = [
+    ("EdgePlacement", "edgeplacements", true),
+    ("Customizer", "customizers", true),
+    ("Location", "locations", false),
+];
+
+/// Reads what is needed, works it out with and without the file, and prints the difference.
+pub async fn run(arguments: &PlanArguments) -> Result<()> {
+    let file = arguments.filename.display().to_string();
+    let planned: Vec<Planned> = documents::read(&arguments.filename)?
+        .into_iter()
+        .map(|object| Planned::of(object, &file))
+        .collect::<Result<_>>()?;
+    let in_workload = planned.iter().filter(|one| one.in_workload).count();
+    if in_workload != 0 && in_workload != planned.len() {
+        return Err(refusal(format!(
+            "{file} holds objects of workload workspaces and of inventory workspaces; plan them one after the other"
+        )));
+    }
+    let mut survey = Survey::begin(&arguments.survey).await?;
+    let here = survey.cluster.clone();
+    let workloads = if in_workload != 0 {
+        BTreeSet::from([here.clone()])
+    } else {
+        survey.workloads().await.map_err(|fault| {
+            refusal(format!(
+                "a Location concerns the placements of every workspace, and you may not read them all ({fault}); ask \
+                 the center's administrator"
+            ))
+        })?
+    };
+    let placements: Vec<Value> =
+        planned.iter().filter(|one| one.resource == "edgeplacements").map(|one| one.object.clone()).collect();
+    for workload in &workloads {
+        survey.read_workload(workload, &placements).await?;
+    }
+    survey.read_inventories(&arguments.survey).await?;
+    // Which edges are concerned is known only with the file applied, and without it.
+    let mut targets: BTreeSet<Uid> = survey.rehearse().targets().into_keys().collect();
+    let now = std::mem::take(&mut survey.listed);
+    survey.listed = applied(&now, &here, &planned, survey.setting.now);
+    targets.extend(survey.rehearse().targets().into_keys());
+    survey.listed = now;
+    survey.read_mailboxes(&targets, None).await?;
+
+    let before = survey.rehearse();
+    survey.listed = applied(&survey.listed, &here, &planned, survey.setting.now);
+    let after = survey.rehearse();
+    for placement in after.placements() {
+        for error in after.validation_errors(placement) {
+            eprintln!("warning: EdgePlacement {}: {}: {}", placement.name, error.path, error.message);
+        }
+    }
+    let changes = changes(&before, &after);
+    match arguments.survey.output {
+        Wording::Text => write_out(&text(&changes))?,
+        Wording::Yaml => documents::print(&[json!({ "changes": changes })], Format::Yaml)?,
+        Wording::Json => documents::print(&[json!({ "changes": changes })], Format::Json)?,
+    }
+    if arguments.exit_code && !changes.is_empty() { Err(WouldChange.into()) } else { Ok(()) }
+}
+
+/// An object of the file.
+struct Planned {
+    resource: &'static str,
+    in_workload: bool,
+    object: Value,
+}
+
+impl Planned {
+    fn of(mut object: Value, file: &str) -> Result<Self> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with(group::EDGE));
+        let known = KINDS.iter().find(|(name, ..)| ours && *name == kind);
+        let Some((_, resource, in_workload)) = known else {
+            return Err(refusal(format!(
+                "{file} holds a {kind:?}; only EdgePlacements, Customizers and Locations of {} can be planned",
+                group::EDGE
+            )));
+        };
+        if object["metadata"]["name"].as_str().is_none_or(str::is_empty) {
+            return Err(refusal(format!("{file} holds a {kind} without metadata.name")));
+        }
+        if *resource == "customizers" && object["metadata"]["namespace"].is_null() {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        Ok(Self { resource, in_workload: *in_workload, object })
+    }
+}
+
+/// What would be read if the file were applied.
+fn applied(listed: &[Listed], here: &ClusterId, planned: &[Planned], now: u64) -> Vec<Listed> {
+    let mut listed = listed.to_vec();
+    for one in planned {
+        let kind = KindId::new(group::EDGE, one.resource);
+        let at = listed.iter().position(|list| list.cluster == *here && list.kind == kind);
+        let at = at.unwrap_or_else(|| {
+            let text = |member: &str| one.object[member].as_str().unwrap_or_default().to_owned();
+            let (api_version, kind_name) = (text("apiVersion"), text("kind"));
+            listed.push(Listed {
+                cluster: here.clone(),
+                kind: kind.clone(),
+                api_version,
+                kind_name,
+                items: Vec::new(),
+            });
+            listed.len() - 1
+        });
+        put(&mut listed[at].items, &one.object, now);
+    }
+    listed
+}
+
+/// Puts an object in the place of its namesake, as a server that applies it would.
+fn put(items: &mut Vec<Value>, object: &Value, now: u64) {
+    let name = |item: &Value| (item["metadata"]["namespace"].clone(), item["metadata"]["name"].clone());
+    let found = items.iter_mut().find(|item| name(item) == name(object));
+    if let Some(found) = found {
+        found["spec"] = object["spec"].clone();
+        // Others may have put annotations there; labels are the file's own.
+        if object["metadata"]["labels"].is_object() {
+            found["metadata"]["labels"] = object["metadata"]["labels"].clone();
+        }
+        for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+            found["metadata"]["annotations"][key] = value.clone();
+        }
+        return;
+    }
+    let mut new = object.clone();
+    let created = jiff::Timestamp::from_second(i64::try_from(now).unwrap_or_default()).unwrap_or_default();
+    new["metadata"]["uid"] = json!("not-made-yet");
+    new["metadata"]["resourceVersion"] = json!("1");
+    new["metadata"]["creationTimestamp"] = json!(created.to_string());
+    items.push(new);
+}
+
+fn text(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "nothing would change at any edge\n".to_owned();
+    }
+    let mut rows = vec![["EDGE", "STEP", "OBJECT", "WHY"].map(str::to_owned)];
+    rows.extend(changes.iter().map(|change| {
+        let object = &change.object;
+        let group = if object.group.is_empty() { String::new() } else { format!(".{}", object.group) };
+        let namespace =
+            if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
+        let named = format!("{}{group} {namespace}{}", object.resource, object.name);
+        [change.edge.clone(), word(change.step).to_owned(), named, change.why.clone()]
+    }));
+    let text = aligned(&rows);
+    let edges = changes.iter().map(|change| &change.edge).collect::<BTreeSet<_>>().len();
+    let count = |step: Step| changes.iter().filter(|change| change.step == step).count();
+    text + &format!(
+        "at {edges} {}: {} to create, {} to change, {} to delete\n",
+        if edges == 1 { "edge" } else { "edges" },
+        count(Step::Create),
+        count(Step::Change),
+        count(Step::Delete)
+    )
+}
+
+fn word(step: Step) -> &'static str {
+    match step {
+        Step::Create => "create",
+        Step::Change => "change",
+        Step::Delete => "delete",
+        Step::Leave => "leave",
+        Step::AwaitConfirmation => "await confirmation",
+        Step::Hold => "hold",
+        Step::Conflict => "conflict",
+    }
+}
