@@ -53,7 +53,14 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
         OpenError::Storage(_) | OpenError::Authority(_) => refusal(error.to_string()),
         error => error.into(),
     })?;
-    let tls = authority.server_config(&names(arguments)).map_err(|error| refusal(error.to_string()))?;
+    let tls = match (&arguments.tls_cert_file, &arguments.tls_private_key_file) {
+        (Some(certificate), Some(key)) => {
+            let clients = arguments.client_ca_file.as_deref().map(bytes).transpose()?.unwrap_or_default();
+            authority.server_config_given(&bytes(certificate)?, &bytes(key)?, &clients)
+        }
+        _ => authority.server_config(&names(arguments)),
+    };
+    let tls = tls.map_err(|error| refusal(error.to_string()))?;
     let stop = StopSignal::new().context("signals cannot be heard")?;
     let file = match (&arguments.kubeconfig, &arguments.data) {
         (Some(file), _) => file.clone(),
@@ -78,6 +85,10 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
     }
     server.serve(stop.received()).await;
     Ok(())
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>> {
+    std::fs::read(file).map_err(|error| refusal(format!("{} cannot be read: {error}", file.display())))
 }
 
 /// Opens a hub over what a storage keeps.

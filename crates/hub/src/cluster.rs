@@ -109,7 +109,7 @@ pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<O
     let mut machine = storage::load(&mut storage, settings)?;
     let workspaces = Workspaces::new(options.url.clone())?;
     workspaces.serve(&mut machine);
-    let gate = Gate::new(&machine, bootstrap::objects(), accounts, options.tokens);
+    let gate = Gate::new(&machine, bootstrap::of_workspaces(), accounts, options.tokens);
     let heard = gate.follower();
     let ledger = Ledger::new(machine, storage, heard)?;
     let hub = Hub::new(ledger, gate, Serving::Workspaces(workspaces), options.url);

@@ -139,6 +139,10 @@ impl Hub {
         let mut shown = self.ledger.shown();
         let mut stopping = self.stopping.subscribe();
         let mut rung = *shown.borrow_and_update();
+        // What was left to do when the last process ended, or was made while this one began, is done first.
+        let all: Vec<ClusterId> = self.peek(|machine| machine.clusters().cloned().collect());
+        self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
+        self.tidy_up.notify_one();
         loop {
             tokio::select! {
                 changed = shown.changed() => if changed.is_err() { return },

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::access::{Access, Credential};
 use crate::authority::{CertifiedUser, Validity};
 use crate::error::Result;
+use crate::hub::{self, Played};
 use crate::part::{Part, PartKind, PartSpec, Probe};
 use crate::place::{ADMIN, Place, User};
 use crate::ports::Port;
@@ -78,7 +79,11 @@ impl Center {
         let port = Port::reserve()?;
         let url = format!("https://127.0.0.1:{}", port.number());
         let place = Place::create(Self::NAME, site.folder.join(Self::NAME), url, &spec.users)?;
-        let kcp = launch(site, &place, port, spec.flags)?;
+        let kcp = match hub::program() {
+            // It takes none of kcp's flags.
+            Some(program) => hub::launch(site, &program, &place, port, Played::Workspaces)?,
+            None => launch(site, &place, port, spec.flags)?,
+        };
         let center = Self { place, kcp };
         center.ready().await?;
         Ok(center)
@@ -162,7 +167,7 @@ impl Center {
         workspace::make_administrator(self, user, workspace).await
     }
 
-    /// Its kcp.
+    /// Its kcp, or the hub in its place.
     pub fn kcp(&self) -> &Part {
         &self.kcp
     }

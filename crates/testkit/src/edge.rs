@@ -1,6 +1,6 @@
 //! An edge: a Kubernetes cluster of real servers, whose nodes and pods KWOK plays.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::access::{Access, Credential};
 use crate::authority::{CertifiedUser, Validity, service_account_keys};
 use crate::error::{Asking, Error, Result};
 use crate::etcd;
+use crate::hub::{self, Played};
 use crate::part::{Part, PartKind, PartSpec, Probe};
 use crate::place::{ADMIN, Place, User};
 use crate::ports::Port;
@@ -125,20 +126,36 @@ impl EdgeSpec {
 pub struct Edge {
     place: Place,
     etcd: Arc<Part>,
-    apiserver: Part,
+    apiserver: Arc<Part>,
     others: Vec<Part>,
 }
 
 impl Edge {
-    pub(crate) async fn start(site: &Site, spec: EdgeSpec, etcd: Arc<Part>) -> Result<Self> {
+    /// Starts an edge that is a hub.
+    pub(crate) async fn start_hub(site: &Site, program: &Path, spec: EdgeSpec) -> Result<Self> {
+        let (port, place) = Self::place_for(site, &spec)?;
+        let played = if spec.controllers { Played::Cluster } else { Played::Bare };
+        let hub = Arc::new(hub::launch(site, program, &place, port, played)?);
+        hub.ready().await?;
+        let edge = Self { place, etcd: Arc::clone(&hub), apiserver: hub, others: Vec::new() };
+        edge.settled(spec.controllers).await?;
+        Ok(edge)
+    }
+
+    fn place_for(site: &Site, spec: &EdgeSpec) -> Result<(Port, Place)> {
         let port = Port::reserve()?;
         let url = format!("https://127.0.0.1:{}", port.number());
         let place = Place::create(&spec.name, site.folder.join(&spec.name), url, &spec.users)?;
+        Ok((port, place))
+    }
+
+    pub(crate) async fn start(site: &Site, spec: EdgeSpec, etcd: Arc<Part>) -> Result<Self> {
+        let (port, place) = Self::place_for(site, &spec)?;
         let starting = Starting { site, spec: &spec, place: &place };
         let keys = service_account_keys(place.folder())?;
         let serving = place.authority().serving_files()?;
         etcd.ready().await?;
-        let apiserver = starting.launch_apiserver(port, &etcd, &keys, &serving)?;
+        let apiserver = Arc::new(starting.launch_apiserver(port, &etcd, &keys, &serving)?);
         apiserver.ready().await?;
         let mut others = Vec::new();
         if spec.controllers {
@@ -157,7 +174,7 @@ impl Edge {
         Ok(edge)
     }
 
-    pub(crate) fn joined(place: Place, etcd: Arc<Part>, apiserver: Part, others: Vec<Part>) -> Self {
+    pub(crate) fn joined(place: Place, etcd: Arc<Part>, apiserver: Arc<Part>, others: Vec<Part>) -> Self {
         Self { place, etcd, apiserver, others }
     }
 
@@ -206,7 +223,7 @@ impl Edge {
         self.access(user)?.client().await
     }
 
-    /// Its etcd, which it may share with other edges of its world.
+    /// Its etcd, which it may share with other edges of its world; a hub, which keeps its data itself, is its own.
     pub fn etcd(&self) -> &Part {
         &self.etcd
     }
@@ -233,7 +250,7 @@ impl Edge {
 
     /// All its parts, etcd not among them.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
-        std::iter::once(&self.apiserver).chain(&self.others)
+        std::iter::once(&*self.apiserver).chain(&self.others)
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -315,7 +332,7 @@ impl Starting<'_> {
         self.launch(PartKind::KubeApiserver, "kube-apiserver", program, port, arguments)
     }
 
-    fn launch_controller_manager(&self, signing_key: &std::path::Path, serving: &KeyFiles) -> Result<Part> {
+    fn launch_controller_manager(&self, signing_key: &Path, serving: &KeyFiles) -> Result<Part> {
         let port = Port::reserve()?;
         let mut arguments = vec![
             format!("--kubeconfig={}", self.admin_kubeconfig()?),

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! It runs on Linux, with `setpriv` of util-linux. Every process ends with the world that it belongs to, even when the test panics or is killed. Tests that break
-//! nothing share one kcp ([`World::shared`]) and take fresh workspaces in it.
+//! nothing share one kcp ([`World::shared`]) and take fresh workspaces in it. With [`HUB_VARIABLE`] set, every place is an
+//! embedded hub instead.
 //!
 //! Boundary: this crate is never a dependency of anything that ships, never talks to anything but 127.0.0.1 (Go
 //! fetches its modules when the servers are built), and never ends a process that it did not start.
@@ -39,6 +40,7 @@ mod error;
 mod etcd;
 mod files;
 mod follow;
+mod hub;
 pub mod kubelet;
 mod part;
 mod place;
@@ -59,6 +61,7 @@ pub use center::{CENTER_GROUP, CENTER_USER, Center, CenterSpec, SHARD_ADMIN};
 pub use companion::Companion;
 pub use edge::{Edge, EdgeSpec};
 pub use error::{Error, Result};
+pub use hub::HUB_VARIABLE;
 pub use part::{Part, PartKind};
 pub use place::{ADMIN, User};
 pub use ports::Port;

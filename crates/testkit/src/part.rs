@@ -53,6 +53,8 @@ pub enum PartKind {
     KubeScheduler,
     /// KWOK.
     Kwok,
+    /// The embedded hub, in place of all others.
+    Hub,
 }
 
 /// Where a part answers whether it is ready.
@@ -76,7 +78,9 @@ impl Probe {
             credential: Credential::Anonymous,
         };
         let (access, path) = match (kind, place) {
-            (PartKind::Kcp | PartKind::KubeApiserver, Some(place)) => (place.access(ADMIN, "")?, "/readyz"),
+            (PartKind::Kcp | PartKind::KubeApiserver | PartKind::Hub, Some(place)) => {
+                (place.access(ADMIN, "")?, "/readyz")
+            }
             (PartKind::KubeControllerManager | PartKind::KubeScheduler, Some(place)) => {
                 (tls(place), "/healthz")
             }

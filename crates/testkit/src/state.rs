@@ -93,7 +93,7 @@ impl WorldState {
         let mut center = None;
         if let Some(state) = &self.center {
             let place = state.open(folder)?;
-            let kcp = self.one_part_of(state, PartKind::Kcp)?.open(folder, Some(&place))?;
+            let kcp = self.one_part_of(state, &[PartKind::Kcp, PartKind::Hub])?.open(folder, Some(&place))?;
             center = Some(Center::joined(place, kcp));
         }
         let mut etcds: BTreeMap<&str, Arc<Part>> = BTreeMap::new();
@@ -102,10 +102,14 @@ impl WorldState {
         }
         let mut edges = Vec::new();
         for state in &self.edges {
-            let etcd = etcds.get(state.etcd.as_str()).ok_or_else(|| missing(&state.etcd))?;
             let place = state.place.open(folder)?;
-            let apiserver =
-                self.one_part_of(&state.place, PartKind::KubeApiserver)?.open(folder, Some(&place))?;
+            let servers = [PartKind::KubeApiserver, PartKind::Hub];
+            let apiserver = Arc::new(self.one_part_of(&state.place, &servers)?.open(folder, Some(&place))?);
+            if apiserver.kind() == PartKind::Hub {
+                edges.push(Edge::joined(place, Arc::clone(&apiserver), apiserver, Vec::new()));
+                continue;
+            }
+            let etcd = etcds.get(state.etcd.as_str()).ok_or_else(|| missing(&state.etcd))?;
             let others = self
                 .parts_of(&state.place)
                 .filter(|part| !matches!(part.kind, PartKind::KubeApiserver | PartKind::Etcd));
@@ -119,10 +123,10 @@ impl WorldState {
         self.parts.iter().filter(move |part| part.name.split('/').next() == Some(&place.name))
     }
 
-    fn one_part_of(&self, place: &PlaceState, kind: PartKind) -> Result<&PartState> {
+    fn one_part_of(&self, place: &PlaceState, kinds: &[PartKind]) -> Result<&PartState> {
         self.parts_of(place)
-            .find(|part| part.kind == kind)
-            .ok_or_else(|| missing(&format!("{kind:?} of {}", place.name)))
+            .find(|part| kinds.contains(&part.kind))
+            .ok_or_else(|| missing(&format!("{kinds:?} of {}", place.name)))
     }
 }
 

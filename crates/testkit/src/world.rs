@@ -13,6 +13,7 @@ use crate::center::{Center, CenterSpec};
 use crate::edge::{Edge, EdgeSpec};
 use crate::error::{Error, Result};
 use crate::etcd;
+use crate::hub;
 use crate::part::Part;
 use crate::process::Lifetime;
 use crate::site::{RunFolder, Site};
@@ -106,7 +107,8 @@ impl World {
         let mut parts: Vec<&Part> = self.center.iter().map(Center::kcp).collect();
         let mut etcds = BTreeSet::new();
         for edge in &self.edges {
-            if etcds.insert(edge.etcd().port()) {
+            let own = edge.etcd().port() == edge.apiserver().port();
+            if !own && etcds.insert(edge.etcd().port()) {
                 parts.push(edge.etcd());
             }
             parts.extend(edge.parts());
@@ -203,6 +205,11 @@ async fn start_places(
     center: Option<CenterSpec>,
     edges: Vec<EdgeSpec>,
 ) -> Result<(Option<Center>, Vec<Edge>)> {
+    if let Some(program) = hub::program() {
+        let center = OptionFuture::from(center.map(|spec| Center::start(site, spec)));
+        let edges = edges.into_iter().map(|spec| Edge::start_hub(site, &program, spec));
+        return futures::try_join!(async { center.await.transpose() }, try_join_all(edges));
+    }
     let mut shared_etcd = None;
     if edges.iter().any(|spec| !spec.own_etcd) {
         shared_etcd = Some(Arc::new(etcd::launch(site, ETCD, &site.folder.join(ETCD))?));

@@ -50,6 +50,15 @@ pub struct HubArguments {
     /// More names and addresses that clients reach it by, for its certificate
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
+    /// A certificate to show in place of one of the hub's own, as PEM; it is shown under whatever names it bears
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// The key of that certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// An authority, as PEM, whose certificates name users, besides the hub's own
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub client_ca_file: Option<PathBuf>,
     /// Users with fixed tokens: lines of `token,user,uid,"group1,group2"`
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,

@@ -6,6 +6,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -110,20 +111,49 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        self.tls(vec![certificate.der().clone()], key, &[])
+    }
+
+    /// TLS for a server with a certificate that somebody else made, and for clients with certificates of this authority
+    /// or of others that are trusted; all as PEM.
+    pub fn server_config_given(
+        &self,
+        certificate_pem: &[u8],
+        key_pem: &[u8],
+        clients_pem: &[u8],
+    ) -> Result<ServerConfig, AuthorityError> {
+        let unread = |what: &str| AuthorityError::Tls(format!("{what} cannot be read as PEM"));
+        let certificates = |pem, what| -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
+            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| unread(what))
+        };
+        let chain = certificates(certificate_pem, "the certificate")?;
+        let clients = certificates(clients_pem, "the clients' authority")?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|_| unread("the key"))?;
+        self.tls(chain, key, &clients)
+    }
+
+    fn tls(
+        &self,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        trusted: &[CertificateDer<'static>],
+    ) -> Result<ServerConfig, AuthorityError> {
         let tls = |error: &dyn std::fmt::Display| AuthorityError::Tls(error.to_string());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone()).map_err(|error| tls(&error))?;
+        for authority in trusted.iter().chain([&self.certificate]) {
+            roots.add(authority.clone()).map_err(|error| tls(&error))?;
+        }
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
             .build()
             .map_err(|error| tls(&error))?;
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| tls(&error))?
             .with_client_cert_verifier(clients)
-            .with_single_cert(vec![certificate.der().clone()], key)
+            .with_single_cert(chain, key)
             .map_err(|error| tls(&error))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
@@ -211,6 +241,15 @@ mod tests {
         assert_eq!(handshake(&server, &authority, None), Ok(None));
         assert!(handshake(&server, &authority, Some(&foreign)).is_err(), "another authority's user");
         assert!(handshake(&server, &other, None).is_err(), "a client that trusts another authority");
+
+        // With a certificate of another authority, whose users are trusted as well.
+        let shown = other.certify("127.0.0.1", None).unwrap();
+        let (certificate, key) = (shown.certificate_pem.as_bytes(), shown.key_pem.as_bytes());
+        let trusted = other.certificate_pem().as_bytes();
+        let given = authority.server_config_given(certificate, key, trusted).unwrap();
+        assert_eq!(given.alpn_protocols, server.alpn_protocols);
+        let unread = authority.server_config_given(b"no", key, trusted).unwrap_err().to_string();
+        assert!(unread.contains("TLS cannot be set up"), "{unread}");
     }
 
     fn handshake(

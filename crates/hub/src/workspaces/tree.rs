@@ -2,7 +2,7 @@
 
 use mailboat_machinery::{DeleteOptions, ListRequest, Machine, Status, Stored};
 use mailboat_object::wire::Part;
-use mailboat_object::{ClusterId, KindId};
+use mailboat_object::{ClusterId, Key, KindId};
 use serde_json::{Value, json};
 
 use super::{ROOT, Round, conditions, finalizers, has_finalizer, key};
@@ -61,6 +61,7 @@ impl Round<'_, '_> {
         if self.found(&id, &path, Some(workspace)).is_err() {
             return;
         }
+        self.bind_as_type_says(&id, workspace);
         let url = format!("{}/clusters/{path}", self.workspaces.url());
         let mut patch = json!({
             "metadata": { "finalizers": finalizers(workspace, Some(FINALIZER), None) },
@@ -75,6 +76,40 @@ impl Round<'_, '_> {
             "phase": "Ready", "conditions": conditions(workspace.body(), &wanted, &self.now()),
         } });
         self.patch(&workspace.key, Part::Status, &status);
+    }
+
+    /// Makes the bindings that a new workspace has by its type, and by the types that this one extends.
+    fn bind_as_type_says(&mut self, id: &ClusterId, workspace: &Stored) {
+        let named = |reference: &Value, beside: &ClusterId, machine: &Machine| {
+            let name = reference["name"].as_str()?.to_owned();
+            let at = match reference["path"].as_str() {
+                None | Some("") => Some(beside.clone()),
+                Some(path) => resolve(machine, path),
+            };
+            Some(key(&at?, KindId::new("tenancy.kcp.io", "workspacetypes"), "", &name))
+        };
+        let first = named(&workspace.body()["spec"]["type"], &workspace.key.cluster, self.machine);
+        let mut types: Vec<Key> = first.into_iter().collect();
+        let mut at = 0;
+        while let Some(found) = types.get(at).cloned() {
+            at += 1;
+            // The built-in ones are no objects here.
+            let Ok(found) = self.machine.get(&found) else { continue };
+            let spec = &found.body()["spec"];
+            for wider in spec["extend"]["with"].as_array().into_iter().flatten() {
+                let wider = named(wider, &found.key.cluster, self.machine);
+                types.extend(wider.filter(|wider| !types.contains(wider)));
+            }
+            for binding in spec["defaultAPIBindings"].as_array().into_iter().flatten() {
+                let Some(export) = binding["export"].as_str() else { continue };
+                let object = json!({
+                    "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": export },
+                    "spec": { "reference": { "export": { "path": binding["path"], "name": export } } },
+                });
+                // Two types may bring the same one.
+                let _ = self.create(&key(id, super::binding::kind(), "", export), object);
+            }
+        }
     }
 
     /// Writes down where a workspace is reached now.

@@ -144,6 +144,13 @@ fn user_roles() -> Vec<Value> {
     ]
 }
 
+/// What holds in every workspace of kcp besides: its administrators may do everything there.
+pub fn of_workspaces() -> Vec<Value> {
+    let mut all = objects();
+    all.push(binding("system:kcp:admin", "cluster-admin", &["system:kcp:admin"]));
+    all
+}
+
 fn label(of: &str) -> String {
     format!("rbac.authorization.k8s.io/aggregate-to-{of}")
 }
