@@ -15,8 +15,10 @@ use crate::plain::Plain;
 use crate::script::{Action, Ask, Body, Case};
 use crate::server::Server;
 
-/// How long an answer, an event or a condition may take on a busy machine.
+/// How long an answer or an event may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
+/// How long something that is waited for may take there: kcp needs a minute for a workspace when others are at work.
+const UNTIL_LIMIT: Duration = Duration::from_mins(3);
 /// Between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The headers that are compared.
@@ -103,7 +105,7 @@ impl Playing<'_> {
     }
 
     async fn until(&mut self, ask: &Ask, code: u16, holds: Option<&(String, String)>) -> Value {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + UNTIL_LIMIT;
         let value = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
         let wanted = holds.map(|(path, text)| (self.filled(path), value(self.filled(text))));
         loop {
