@@ -315,7 +315,7 @@ impl Place {
     /// Waits until an object fits.
     pub(crate) async fn until(&self, object: Named<'_>, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let waited = until(&self.client, object, what, SOON, fits).await;
-        waited.unwrap_or_else(|late| panic!("{late}"))
+        waited.unwrap_or_else(|late| panic!("{late}, in {}", self.path))
     }
 
     /// Waits until an object is gone.
@@ -326,7 +326,7 @@ impl Place {
                 Some(found) => Err(found.to_string()),
             }
         });
-        waited.await.unwrap_or_else(|late| panic!("{late}"));
+        waited.await.unwrap_or_else(|late| panic!("{late}, in {}", self.path));
     }
 
     /// An object as it is now, if it is there.

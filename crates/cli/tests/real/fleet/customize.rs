@@ -44,7 +44,7 @@ async fn customize() {
     currency(&florin, "in fl").await;
     currency(&guilder, "in gld").await;
     patch(&workload.client, CUSTOMIZER, replaced("$.data[", r#""x""#)).await;
-    held(&workload, "$.data[").await;
+    held(&workload, "replacements[0].path").await;
     currency(&florin, "in fl").await;
 
     workload.kubectl(&["delete", "edgeplacement", "pages"]).await.well();
