@@ -70,6 +70,8 @@ pub(crate) struct Surroundings {
     pub(crate) soak: bool,
     /// The run folder of the world that real-server tests share.
     pub(crate) testbed: Option<PathBuf>,
+    /// The program `mailboat`, if worlds are made of hubs.
+    pub(crate) hub: Option<PathBuf>,
 }
 
 impl<'a> Run<'a> {
@@ -213,6 +215,20 @@ impl Selection {
         (!tests.is_empty()).then(|| Self { program: program.clone(), tests, whole })
     }
 
+    /// A program of the workspace that cargo built beside the tests.
+    pub(crate) fn program_beside(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.program.executable.parent()?.parent()?;
+        Some(folder.join(name)).filter(|program| program.is_file())
+    }
+
+    /// Without the tests whose full name contains one of these; none if nothing is left.
+    pub(crate) fn without(mut self, names: &[&str]) -> Option<Self> {
+        let before = self.tests.len();
+        self.tests.retain(|test| !names.iter().any(|name| is_named(&self.program.full_name(test), name)));
+        self.whole &= self.tests.len() == before;
+        (!self.tests.is_empty()).then_some(self)
+    }
+
     /// Whether one of the selected tests has this name in its own.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.tests.iter().any(|test| is_named(&self.program.full_name(test), name))
@@ -245,6 +261,9 @@ impl Surroundings {
         }
         if let Some(testbed) = &self.testbed {
             command.env("MAILBOAT_TESTBED", testbed);
+        }
+        if let Some(hub) = &self.hub {
+            command.env(mailboat_testkit::HUB_VARIABLE, hub);
         }
     }
 }
@@ -394,7 +413,7 @@ mod tests {
     #[test]
     fn surroundings_reach_the_tests_as_environment() {
         let mut command = Command::new("true");
-        Surroundings { soak: true, testbed: Some("/run/world".into()) }.describe_to(&mut command);
+        Surroundings { soak: true, testbed: Some("/run/world".into()), hub: None }.describe_to(&mut command);
         let seen: Vec<_> = command.get_envs().map(|(name, value)| (name, value.unwrap())).collect();
         assert_eq!(seen.len(), 3, "{seen:?}");
         assert!(seen.contains(&("MAILBOAT_SOAK".as_ref(), "1".as_ref())), "{seen:?}");

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that can be tested on this machine, part by part.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::conformance;
 use crate::generate;
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 /// Runs the tests.
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let run = Run::begin(repository, "test")?;
-    let surroundings = Surroundings { soak: arguments.soak, testbed: None };
+    let surroundings = Surroundings { soak: arguments.soak, ..Surroundings::default() };
     if arguments.names.is_empty() {
         everything(&run, &surroundings, arguments.all)
     } else {
@@ -137,6 +137,26 @@ pub(crate) fn on_real_servers(
     let part = tests(run, selected, &surroundings);
     world.end(part.as_ref().is_ok_and(Part::is_well), &run.progress);
     part
+}
+
+/// The packages whose tests on servers run on the hub as well.
+pub(crate) const ON_HUB: [&str; 1] = ["mailboat-cli"];
+
+/// Tests that the hub cannot pass yet; docs/hub.md says why.
+const NOT_ON_HUB: [&str; 5] =
+    ["real::idle", "real::kyverno", "real::register", "real::renature::denatured_roles", "real::workspaces"];
+
+/// Runs tests on embedded servers, which are built for it. Each program has a center of its own.
+pub(crate) fn on_hub(run: &Run<'_>, selected: Vec<Selection>, surroundings: &Surroundings) -> Result<Part> {
+    let selected: Vec<Selection> =
+        selected.into_iter().filter_map(|selection| selection.without(&NOT_ON_HUB)).collect();
+    if selected.is_empty() {
+        return Err(refusal("none of these tests can run on the hub yet; docs/hub.md says which and why"));
+    }
+    let hub = selected.iter().find_map(|selection| selection.program_beside("mailboat"));
+    let hub = hub.context("the program mailboat was not built with the tests")?;
+    let surroundings = Surroundings { hub: Some(hub), testbed: None, ..surroundings.clone() };
+    tests(run, &selected, &surroundings)
 }
 
 fn tests(run: &Run<'_>, selected: &[Selection], surroundings: &Surroundings) -> Result<Part> {
