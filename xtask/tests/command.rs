@@ -96,7 +96,7 @@ fn what_does_not_exist_is_refused_in_one_sentence() {
         (["test", "no_such_test"].as_slice(), "no test has 'no_such_test' in its name"),
         (&["test", "heavy_parcels_swim"], "no test was run"),
         (&["bench", "anvil"], "no benchmark is named 'anvil'; there are: heavy, light"),
-        (&["e2e", "--on", "hub"], "the embedded hub does not exist yet"),
+        (&["e2e", "--on", "hub"], "no package has a test program named 'real' yet"),
         (&["e2e"], "no package has a test program named 'real' yet"),
     ] {
         let (code, out, err) = told(&xtask(folder.path(), arguments));
