@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Next, Options};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::wire::{Abilities, Call, Reply, Verb};
 use mailboat_object::{ClusterId, Keep, Key, KindId, Limits, Name, Object};
 use mailboat_store::{
@@ -107,9 +105,11 @@ impl Fleet {
         }
         let projections = Arc::default();
         let route = Translation {
-            id: RouteId(Name::new("placement")),
-            scope: ScopeId(Name::new("placement")),
-            sources: vec![Sources { place: workload, cluster: Some(ClusterId::new(WORKLOAD)), kind }],
+            head: RouteHead::new(Name::new("placement")).reading([Sources {
+                place: workload,
+                cluster: Some(ClusterId::new(WORKLOAD)),
+                kind,
+            }]),
             to: (0..plan.edges).filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
             policy: Arc::new(Policy {
                 delivery: Delivery::Apply,
@@ -127,7 +127,7 @@ impl Fleet {
             engine.observe(&store, piece);
         }
         let route = Arc::new(route);
-        engine.configure(&store, &route.id.clone(), Some(route.clone()));
+        engine.configure(&store, &route.head.id.clone(), Some(route.clone()));
         engine.configuration_known(Some(1));
         Ok(Self { plan, store, engine, sources, copies, version: 10, route, projections, calls: 0 })
     }
@@ -187,7 +187,7 @@ impl Fleet {
 
     /// The route is configured anew, as it was: everything that it selects is evaluated.
     pub fn reconfigure(&mut self) {
-        self.engine.configure(&self.store, &self.route.id.clone(), Some(self.route.clone()));
+        self.engine.configure(&self.store, &self.route.head.id.clone(), Some(self.route.clone()));
     }
 
     /// One source changes.
@@ -254,9 +254,7 @@ impl Fleet {
 
 /// A copy at every mailbox.
 struct Translation {
-    id: RouteId,
-    scope: ScopeId,
-    sources: Vec<Sources>,
+    head: RouteHead,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
     change: Change,
@@ -265,20 +263,8 @@ struct Translation {
 }
 
 impl Route for Translation {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
     fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {
         Ok(Selected { to: Arc::clone(&self.to), by: Name::new("spec.downsync[0]") })

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use mailboat_cluster::{Cluster, Transport};
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{OwnerId, StandardMarks};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::{ClusterId, Keep, Key, KindId, Limits, Name, Object};
 use mailboat_runner::{Carrier, Followers, Follows};
 use mailboat_store::{EndpointId, FeedId, Filter, Nature, PlaceId, Settings, Store};
@@ -31,7 +29,7 @@ pub async fn carry(from: &Cluster, to: &Cluster) -> Result<()> {
     let to = reach(&mut carrier, &mut followers, "target", to, Keep::Head)?;
     carrier.engine_mut().destination(Destination { id: TO, cluster: to });
     let route = Hop::new(&from);
-    let id = route.id.clone();
+    let id = route.head.id.clone();
     carrier.engine_mut().configure(followers.store(), &id, Some(Arc::new(route)));
     carrier.engine_mut().configuration_known(Some(1));
     carrier.run(&mut followers, std::future::pending()).await
@@ -70,9 +68,7 @@ fn owner() -> OwnerId {
 
 /// Every ConfigMap of one namespace to one destination.
 struct Hop {
-    id: RouteId,
-    scope: ScopeId,
-    sources: [Sources; 1],
+    head: RouteHead,
     to: Arc<[DestinationId]>,
     namespace: Name,
     entry: Name,
@@ -90,13 +86,11 @@ impl Hop {
             marks: Arc::new(StandardMarks::new(owner())),
         };
         Self {
-            id: RouteId(Name::new("hop")),
-            scope: ScopeId(Name::new("hop")),
-            sources: [Sources {
+            head: RouteHead::new(Name::new("hop")).reading([Sources {
                 place: PlaceId(from.0.clone()),
                 cluster: Some(from.clone()),
                 kind: config_maps(),
-            }],
+            }]),
             to: Arc::new([TO]),
             namespace: Name::new(NAMESPACE),
             entry: Name::new("its namespace"),
@@ -106,24 +100,8 @@ impl Hop {
 }
 
 impl Route for Hop {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {

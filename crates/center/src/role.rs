@@ -183,7 +183,7 @@ impl CenterRole {
             kind: KindId::new(group, "synctargets"),
         });
         let route = mailbox::Mailboxes::new(sources.into(), provider, HERE, Arc::clone(&self.marks));
-        let id = mailboat_engine::route::Route::id(&route).clone();
+        let id = mailboat_engine::route::Route::head(&route).id.clone();
         orders.push(Order::Configure(id, Some(Arc::new(route))));
     }
 
@@ -488,7 +488,7 @@ impl CenterRole {
             configuration,
             Arc::clone(&self.marks),
         );
-        let id = mailboat_engine::route::Route::id(&route).clone();
+        let id = mailboat_engine::route::Route::head(&route).id.clone();
         orders.push(Order::Configure(id, Some(Arc::new(route))));
     }
 

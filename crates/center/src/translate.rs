@@ -12,11 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_api::names::{annotation, export};
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -30,11 +28,7 @@ pub use singleton::{SingletonRoute, Singletons};
 
 /// One EdgePlacement, on its way.
 pub struct Translator {
-    id: RouteId,
-    scope: ScopeId,
-    rank: Rank,
-    configuration: Digest,
-    sources: Vec<Sources>,
+    head: RouteHead,
     what: Arc<What>,
     to: Arc<[DestinationId]>,
     edges: BTreeMap<DestinationId, Edge>,
@@ -84,13 +78,12 @@ struct Policies {
 impl Translator {
     /// The route of a placement.
     pub fn new(placed: Placed<'_>) -> Self {
-        let name = route_name(&placed.placement.key);
+        let head = RouteHead::new(route_name(&placed.placement.key))
+            .since(placed.placement.created_seconds().unwrap_or_default())
+            .configured(placed.placement.content)
+            .reading(placed.sources);
         Self {
-            scope: ScopeId(name.clone()),
-            rank: Rank { since: placed.placement.created_seconds().unwrap_or_default(), name: name.clone() },
-            id: RouteId(name),
-            configuration: placed.placement.content,
-            sources: placed.sources,
+            head,
             what: placed.what,
             to: placed.edges.keys().copied().collect(),
             departed: placed.edges.values().any(|edge| edge.departed),
@@ -121,24 +114,8 @@ impl Translator {
 }
 
 impl Route for Translator {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        self.rank.clone()
-    }
-
-    fn configuration(&self) -> Digest {
-        self.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {

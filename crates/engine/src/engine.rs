@@ -206,8 +206,8 @@ impl Engine {
             (None, Some(route)) => {
                 let entry = RouteEntry {
                     id: id.clone(),
-                    scope: route.scope().clone(),
-                    rank: Arc::new(route.rank()),
+                    scope: route.head().scope.clone(),
+                    rank: Arc::clone(&route.head().rank),
                     route: None,
                 };
                 let index = RouteIndex(u32::try_from(self.routes.insert(entry)).unwrap_or(u32::MAX));
@@ -219,21 +219,21 @@ impl Engine {
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.seek(store, kind);
         }
-        let digest = route.as_ref().map_or(Digest::NONE, |route| route.configuration());
+        let digest = route.as_ref().map_or(Digest::NONE, |route| route.head().configuration);
         let mut sources = Vec::new();
         if let Some(route) = &route {
-            for wanted in route.sources() {
+            for wanted in &route.head().sources {
                 let slot = self.by_kind.entry((wanted.cluster.clone(), wanted.kind.clone())).or_default();
                 slot.insert(index);
                 sources.extend(keys(store, &wanted.place, wanted.cluster.as_ref(), &wanted.kind));
             }
         }
-        self.read_alone(index, route.as_ref().and_then(|route| route.source()));
-        sources.extend(route.as_ref().and_then(|route| route.source()).cloned());
+        self.read_alone(index, route.as_ref().and_then(|route| route.head().source.as_ref()));
+        sources.extend(route.as_ref().and_then(|route| route.head().source.clone()));
         let Some(entry) = self.routes.get_mut(index.0 as usize) else { return };
         if let Some(route) = &route {
-            entry.scope = route.scope().clone();
-            entry.rank = Arc::new(route.rank());
+            entry.scope = route.head().scope.clone();
+            entry.rank = Arc::clone(&route.head().rank);
         }
         entry.route = route;
         self.breaker.reopen(&entry.scope.clone(), digest);
@@ -247,7 +247,7 @@ impl Engine {
     /// A route reads this object alone from now on, or none that way.
     fn read_alone(&mut self, index: RouteIndex, source: Option<&Key>) {
         let before = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
-        if let Some(before) = before.as_ref().and_then(|route| route.source())
+        if let Some(before) = before.as_ref().and_then(|route| route.head().source.as_ref())
             && let Some(routes) = self.by_object.get_mut(before)
         {
             routes.remove(&index);
@@ -325,7 +325,7 @@ impl Engine {
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.copies.seek_no_more(kind);
         }
-        for sources in route.iter().flat_map(|route| route.sources()) {
+        for sources in route.iter().flat_map(|route| &route.head().sources) {
             let of = (sources.cluster.clone(), sources.kind.clone());
             if let Some(routes) = self.by_kind.get_mut(&of) {
                 routes.remove(&index);
@@ -427,7 +427,7 @@ impl Engine {
         let mut stale: BTreeSet<_> = self.fans.concerning(cluster, kind).into_iter().collect();
         for route in self.routes_reading(cluster, kind) {
             let Some(entry) = self.routes.get(route.0 as usize) else { continue };
-            let reads = entry.route.iter().flat_map(|route| route.sources());
+            let reads = entry.route.iter().flat_map(|route| &route.head().sources);
             for sources in reads.filter(|sources| sources.kind == *kind && sources.place == *place) {
                 let narrowed = match (&sources.cluster, cluster) {
                     (Some(one), Some(other)) if one != other => continue,

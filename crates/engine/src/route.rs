@@ -59,23 +59,67 @@ pub struct Sources {
     pub kind: KindId,
 }
 
+/// What a route is, before any object is looked at.
+#[derive(Clone, Debug)]
+pub struct RouteHead {
+    /// Its id.
+    pub id: RouteId,
+    /// What the breaker counts together with it.
+    pub scope: ScopeId,
+    /// How old its configuration is: where two routes want one slot, the lesser wins.
+    pub rank: Arc<Rank>,
+    /// The configuration that it was made from, so that a confirmed withdrawal is that of this configuration.
+    pub configuration: Digest,
+    /// Which objects it may select.
+    pub sources: Vec<Sources>,
+    /// The one object that is its source, where it is one alone and always the same; then there are no other sources.
+    /// There may be many thousand routes of that form over one kind, and a change of one object concerns one of them.
+    pub source: Option<Key>,
+}
+
+impl RouteHead {
+    /// A route of this name, which the breaker counts by itself, as old as can be and without sources.
+    pub fn new(name: Name) -> Self {
+        Self {
+            id: RouteId(name.clone()),
+            scope: ScopeId(name.clone()),
+            rank: Arc::new(Rank { since: 0, name }),
+            configuration: Digest::NONE,
+            sources: Vec::new(),
+            source: None,
+        }
+    }
+
+    /// Made from this configuration.
+    #[must_use]
+    pub fn configured(self, configuration: Digest) -> Self {
+        Self { configuration, ..self }
+    }
+
+    /// Whose configuration was made then, in seconds.
+    #[must_use]
+    pub fn since(self, since: u64) -> Self {
+        let rank = Rank { since, name: self.id.0.clone() };
+        Self { rank: Arc::new(rank), ..self }
+    }
+
+    /// Selecting from these.
+    #[must_use]
+    pub fn reading(self, sources: impl IntoIterator<Item = Sources>) -> Self {
+        Self { sources: sources.into_iter().collect(), ..self }
+    }
+
+    /// With this one object for its source.
+    #[must_use]
+    pub fn of(self, source: Key) -> Self {
+        Self { source: Some(source), ..self }
+    }
+}
+
 /// One route. Immutable: changed configuration is a new route of the same id.
 pub trait Route: Send + Sync {
-    /// Its id.
-    fn id(&self) -> &RouteId;
-    /// What the breaker counts together with it.
-    fn scope(&self) -> &ScopeId;
-    /// How old its configuration is: where two routes want one slot, the lesser wins.
-    fn rank(&self) -> Rank;
-    /// The configuration that it was made from, so that a confirmed withdrawal is that of this configuration.
-    fn configuration(&self) -> Digest;
-    /// Which objects it may select.
-    fn sources(&self) -> &[Sources];
-    /// The one object that is its source, where it is one alone and always the same; then [`Route::sources`] are empty.
-    /// There may be many thousand routes of that form over one kind, and a change of one object concerns one of them.
-    fn source(&self) -> Option<&Key> {
-        None
-    }
+    /// What it is, whatever it does to objects.
+    fn head(&self) -> &RouteHead;
     /// Whether its configuration may ask for anything of this kind, whatever is served and known of it. What it does not
     /// ask for is let go even if nothing is known of the source any more, because its kind is no longer followed. True
     /// where a route cannot tell, as one whose kinds come from discovery.

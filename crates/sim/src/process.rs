@@ -102,7 +102,7 @@ impl Process {
             process.engine.destination(Destination { id, cluster: edge(number) });
         }
         for route in [edge_syncer(), publisher()] {
-            process.engine.configure(&process.store, &route.id().clone(), Some(Arc::new(route)));
+            process.engine.configure(&process.store, &route.head().id.clone(), Some(Arc::new(route)));
         }
         if mutations.configuration_known_early {
             process.engine.configuration_known(Some(1));
@@ -384,9 +384,10 @@ impl Process {
         let routes: Vec<_> = range.map(|placement| translator(placement)).collect();
         let mut present = Vec::new();
         for route in routes {
-            let id = route.id().clone();
+            let id = route.head().id.clone();
             present.push(id.0.clone());
-            if self.routes.insert(id.0.clone(), route.configuration()) != Some(route.configuration()) {
+            let configuration = route.head().configuration;
+            if self.routes.insert(id.0.clone(), configuration) != Some(configuration) {
                 self.engine.configure(&self.store, &id, Some(Arc::new(route)));
             }
         }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{OwnerId, StandardMarks};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::{Digest, digest_of_value};
+use mailboat_object::digest::digest_of_value;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
@@ -93,14 +92,11 @@ pub(crate) fn marks() -> StandardMarks {
 
 /// A route from one workspace: of sources with a label, to some edges.
 pub(crate) struct SimRoute {
-    id: RouteId,
-    scope: ScopeId,
-    sources: [Sources; 1],
+    head: RouteHead,
     label: Option<String>,
     to: Arc<[DestinationId]>,
     prefix: fn(&ClusterId) -> String,
     policy: Arc<Policy>,
-    configuration: Digest,
 }
 
 fn policy(status: StatusReturn) -> Arc<Policy> {
@@ -124,14 +120,11 @@ pub(crate) fn translator(placement: &Object) -> SimRoute {
     let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let name = Name::new(&format!("placement/{}", placement.key.name));
     SimRoute {
-        id: RouteId(name.clone()),
-        scope: ScopeId(name),
-        sources: sources(&workload()),
+        head: RouteHead::new(name).reading(sources(&workload())).configured(digest_of_value(&spec)),
         label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
         to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
         prefix: |_| String::new(),
         policy: policy(StatusReturn::Off),
-        configuration: digest_of_value(&spec),
     }
 }
 
@@ -139,14 +132,11 @@ pub(crate) fn translator(placement: &Object) -> SimRoute {
 pub(crate) fn edge_syncer() -> SimRoute {
     let name = Name::new("syncer");
     SimRoute {
-        id: RouteId(name.clone()),
-        scope: ScopeId(name),
-        sources: sources(&mailbox()),
+        head: RouteHead::new(name).reading(sources(&mailbox())).configured(digest_of_value(&json!("syncer"))),
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |_| MAILBOX_PREFIX.to_owned(),
         policy: policy(StatusReturn::Subresource),
-        configuration: digest_of_value(&json!("syncer")),
     }
 }
 
@@ -154,36 +144,19 @@ pub(crate) fn edge_syncer() -> SimRoute {
 pub(crate) fn publisher() -> SimRoute {
     let name = Name::new("publisher");
     SimRoute {
-        id: RouteId(name.clone()),
-        scope: ScopeId(name),
-        sources: [Sources { place: view(), cluster: None, kind: skiffs() }],
+        head: RouteHead::new(name)
+            .reading([Sources { place: view(), cluster: None, kind: skiffs() }])
+            .configured(digest_of_value(&json!("publisher"))),
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |cluster| cluster.0.replace("bound", "b") + "-",
         policy: policy(StatusReturn::Subresource),
-        configuration: digest_of_value(&json!("publisher")),
     }
 }
 
 impl Route for SimRoute {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        self.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use mailboat_api::edge::DeletePropagation;
 use mailboat_api::names::annotation;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{Marked, Marks, OwnerId};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::catalog::{Catalog, Found};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
@@ -50,9 +48,7 @@ pub struct Surroundings {
 
 /// The route from the mailbox to the edge.
 pub struct Downsync {
-    id: RouteId,
-    scope: ScopeId,
-    sources: Vec<Sources>,
+    head: RouteHead,
     to: Arc<[DestinationId]>,
     around: Surroundings,
     marks: SyncerMarks,
@@ -81,9 +77,7 @@ impl Downsync {
             kind,
         });
         Self {
-            id: RouteId(Name::new(DOWNSYNC)),
-            scope: ScopeId(Name::new(DOWNSYNC)),
-            sources: sources.collect(),
+            head: RouteHead::new(Name::new(DOWNSYNC)).reading(sources).configured(around.rules.configuration),
             to: Arc::new([EDGE]),
             marks,
             policies: Policies::new(&shared),
@@ -272,29 +266,13 @@ impl Downsync {
 }
 
 impl Route for Downsync {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        self.around.rules.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn asks_for(&self, kind: &KindId) -> bool {
         // They are what entries name, served or not.
-        self.sources.iter().any(|sources| sources.kind == *kind)
+        self.head.sources.iter().any(|sources| sources.kind == *kind)
     }
 
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {

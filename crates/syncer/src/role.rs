@@ -255,9 +255,9 @@ impl SyncerRole {
             recorded: Arc::clone(recorded),
         };
         let down = Downsync::new(around(&basis.recorded.down));
-        orders.push(Order::Configure(down.id().clone(), Some(Arc::new(down))));
+        orders.push(Order::Configure(down.head().id.clone(), Some(Arc::new(down))));
         let up = Upsync::new(around(&basis.recorded.up));
-        orders.push(Order::Configure(up.id().clone(), Some(Arc::new(up))));
+        orders.push(Order::Configure(up.head().id.clone(), Some(Arc::new(up))));
         self.basis = Some(basis);
     }
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use mailboat_api::edge::DeletePropagation;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{Marked, Marks};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Body, Delivery, Hold, StatusReturn, Want, Withdrawal};
 use mailboat_object::catalog::Found;
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
@@ -26,9 +24,7 @@ pub const UPSYNC: &str = "upsync";
 
 /// The route from the edge to the mailbox.
 pub struct Upsync {
-    id: RouteId,
-    scope: ScopeId,
-    sources: Vec<Sources>,
+    head: RouteHead,
     to: Arc<[DestinationId]>,
     around: Surroundings,
     marks: SyncerMarks,
@@ -46,9 +42,7 @@ impl Upsync {
             kind: kind.clone(),
         });
         Self {
-            id: RouteId(Name::new(UPSYNC)),
-            scope: ScopeId(Name::new(UPSYNC)),
-            sources: sources.collect(),
+            head: RouteHead::new(Name::new(UPSYNC)).reading(sources).configured(around.rules.configuration),
             to: Arc::new([MAILBOX]),
             marks,
             policies: Policies::new(&shared),
@@ -78,29 +72,13 @@ impl Upsync {
 }
 
 impl Route for Upsync {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        self.around.rules.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn asks_for(&self, kind: &KindId) -> bool {
         // They are what entries name, served or not.
-        self.sources.iter().any(|sources| sources.kind == *kind)
+        self.head.sources.iter().any(|sources| sources.kind == *kind)
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {

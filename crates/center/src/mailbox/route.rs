@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use mailboat_api::names::MailboxName;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{
+    Destination, DestinationId, Route, RouteHead, RouteId, Selected, Sources, View,
+};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -21,9 +21,7 @@ pub fn workspaces() -> KindId {
 /// All SyncTargets, each with its Workspace. A Workspace goes when its SyncTarget is seen to be gone, and never because
 /// the inventory is.
 pub struct Mailboxes {
-    id: RouteId,
-    scope: ScopeId,
-    sources: Vec<Sources>,
+    head: RouteHead,
     provider: ClusterId,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
@@ -37,11 +35,8 @@ impl Mailboxes {
         here: DestinationId,
         marks: Arc<dyn Marks>,
     ) -> Self {
-        let name = Name::new("mailboxes");
         Self {
-            id: RouteId(name.clone()),
-            scope: ScopeId(name),
-            sources,
+            head: RouteHead::new(Name::new("mailboxes")).reading(sources),
             provider,
             to: Arc::from([here]),
             policy: policy(marks, Adopt::Never),
@@ -50,24 +45,8 @@ impl Mailboxes {
 }
 
 impl Route for Mailboxes {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {
@@ -85,12 +64,9 @@ impl Route for Mailboxes {
 
 /// One mailbox: what stands in it whatever is placed there, and what its syncer is told.
 pub struct Furnished {
-    id: RouteId,
-    scope: ScopeId,
-    source: Key,
+    head: RouteHead,
     cluster: ClusterId,
     fixtures: Vec<Fixture>,
-    configuration: Digest,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
 }
@@ -106,12 +82,9 @@ impl Furnished {
     ) -> Self {
         let id = Self::id_of(&workspace.name, &cluster);
         Self {
-            scope: ScopeId(id.0.clone()),
-            id,
-            source: workspace,
+            head: RouteHead::new(id.0).of(workspace),
             cluster,
             fixtures,
-            configuration: Digest::NONE,
             to: Arc::from([here]),
             // What a user or `syncer-gen` made there before is the same object.
             policy: policy(marks, Adopt::Unmarked),
@@ -125,28 +98,8 @@ impl Furnished {
 }
 
 impl Route for Furnished {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        self.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &[]
-    }
-
-    fn source(&self) -> Option<&Key> {
-        Some(&self.source)
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {

@@ -9,12 +9,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mailboat_api::names::group;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::role::Order;
-use mailboat_engine::route::{Destination, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Body, Hold, Want};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
@@ -55,7 +53,7 @@ impl Guard {
                 tracing::warn!(%cluster, %kind, "copies from a workspace that cannot be seen are held as they are");
             }
             let route = Unseen::new(&held);
-            orders.push(Order::Configure(route.id.clone(), Some(Arc::new(route))));
+            orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
             self.held = held;
         }
     }
@@ -63,9 +61,7 @@ impl Guard {
 
 /// Reads what cannot be read, and so keeps it from looking like something that nobody selects.
 struct Unseen {
-    id: RouteId,
-    scope: ScopeId,
-    sources: Vec<Sources>,
+    head: RouteHead,
 }
 
 impl Unseen {
@@ -76,29 +72,13 @@ impl Unseen {
             cluster: Some(cluster.clone()),
             kind: kind.clone(),
         });
-        Self { id: RouteId(name.clone()), sources: sources.collect(), scope: ScopeId(name.clone()) }
+        Self { head: RouteHead::new(name.clone()).since(u64::MAX).reading(sources) }
     }
 }
 
 impl Route for Unseen {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: u64::MAX, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {

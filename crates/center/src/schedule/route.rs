@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use mailboat_api::names::group;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, RouteId, Selected, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -15,9 +13,7 @@ use super::Slice;
 
 /// The slices of one placement.
 pub struct Sliced {
-    id: RouteId,
-    scope: ScopeId,
-    placement: Key,
+    head: RouteHead,
     slices: Vec<Slice>,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
@@ -36,9 +32,7 @@ impl Sliced {
             marks,
         };
         Self {
-            scope: ScopeId(id.0.clone()),
-            id,
-            placement,
+            head: RouteHead::new(id.0).of(placement),
             slices,
             to: Arc::from([here]),
             policy: Arc::new(policy),
@@ -52,28 +46,8 @@ impl Sliced {
 }
 
 impl Route for Sliced {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &[]
-    }
-
-    fn source(&self) -> Option<&Key> {
-        Some(&self.placement)
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {

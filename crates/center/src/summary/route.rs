@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, RouteId, Selected, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, Name};
 use mailboat_object::object::Object;
 
 /// The StatusSummaries of one placement. What they say is written beside the engine, as statuses are.
 pub struct Summarized {
-    id: RouteId,
-    scope: ScopeId,
-    placement: Key,
+    head: RouteHead,
     summaries: Vec<(Key, Body)>,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
@@ -37,8 +33,8 @@ impl Summarized {
             adopt: Adopt::Never,
             marks,
         };
-        let (scope, to) = (ScopeId(id.0.clone()), Arc::from([here]));
-        Self { id, scope, placement, summaries, to, policy: Arc::new(policy) }
+        let head = RouteHead::new(id.0).of(placement);
+        Self { head, summaries, to: Arc::from([here]), policy: Arc::new(policy) }
     }
 
     /// The name of a placement's route, the same over restarts.
@@ -48,28 +44,8 @@ impl Summarized {
 }
 
 impl Route for Summarized {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &[]
-    }
-
-    fn source(&self) -> Option<&Key> {
-        Some(&self.placement)
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {

@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mailboat_api::names::annotation;
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, KindId, Name};
@@ -90,12 +89,9 @@ fn has_status_of_interest(kind: &KindId) -> bool {
 
 /// Keeps the annotation with the count on the objects of one workspace.
 pub struct SingletonRoute {
-    id: RouteId,
-    scope: ScopeId,
+    head: RouteHead,
     singletons: Arc<Singletons>,
-    sources: Vec<Sources>,
     to: Arc<[DestinationId]>,
-    configuration: Digest,
     policy: Arc<Policy>,
 }
 
@@ -111,12 +107,9 @@ impl SingletonRoute {
     ) -> Self {
         let name = Name::new(&format!("executing-count/{workspace}"));
         Self {
-            id: RouteId(name.clone()),
-            scope: ScopeId(name),
+            head: RouteHead::new(name).reading(sources).configured(configuration),
             singletons,
-            sources,
             to: Arc::from([here]),
-            configuration,
             policy: Arc::new(Policy {
                 delivery: Delivery::Overlay,
                 status: StatusReturn::Off,
@@ -130,24 +123,8 @@ impl SingletonRoute {
 }
 
 impl Route for SingletonRoute {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        self.configuration
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {

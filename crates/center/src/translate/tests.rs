@@ -1,5 +1,7 @@
 use mailboat_engine::mark::{OwnerId, StandardMarks};
+use mailboat_engine::route::Rank;
 use mailboat_engine::route::Read;
+use mailboat_object::digest::Digest;
 use mailboat_object::key::ClusterId;
 use serde_json::{Value, json};
 
@@ -375,8 +377,9 @@ fn adoption_is_asked_for_on_the_source() {
 #[test]
 fn the_older_placement_comes_first() {
     let route = translator(&everything_in_apps());
-    assert_eq!(route.rank(), Rank { since: 1_704_067_200, name: Name::new("placement/wmw/ep") });
-    assert_eq!((&route.id().0, &route.scope().0), (&route.rank().name, &route.rank().name));
+    let RouteHead { id, scope, rank, .. } = route.head();
+    assert_eq!(**rank, Rank { since: 1_704_067_200, name: Name::new("placement/wmw/ep") });
+    assert_eq!((&id.0, &scope.0), (&rank.name, &rank.name));
 }
 
 /// Placements of one workspace: to which edges each goes, and whether it wants status back.

@@ -271,12 +271,12 @@ impl Engine {
                 // The claim's rank may have changed with the configuration's age.
                 state.disclaim(id, to);
                 state.claim(claim);
-                state.scope = Some(route.scope().clone());
+                state.scope = Some(route.head().scope.clone());
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }
                 let key = state.key.clone();
-                self.breaker.recall(route.scope(), &key);
+                self.breaker.recall(&route.head().scope, &key);
             }
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
@@ -303,7 +303,7 @@ impl Engine {
                 && (state.identified
                     || store.identity(&want.origin.key.cluster, &want.origin.key.kind).is_none())
                 && state.claims.first() == Some(claim)
-                && state.scope.as_ref() == Some(route.scope())
+                && state.scope.as_ref() == Some(&route.head().scope)
                 && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)
         })
     }

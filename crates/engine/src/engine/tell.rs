@@ -94,7 +94,7 @@ impl Engine {
             if winner.source == fan.source {
                 return None;
             }
-            let by = self.routes.get(winner.route.0 as usize)?.route.as_ref()?.id().clone();
+            let by = self.routes.get(winner.route.0 as usize)?.route.as_ref()?.head().id.clone();
             Some(Contested { slot: state.key.clone(), source: fan.source.clone(), by })
         });
         let mut listed: Vec<Contested> = lost.take(limit).collect();

@@ -254,8 +254,8 @@ fn a_route_of_one_object_reads_that_object_and_no_other() {
     world.put(&source(), config_map("1"));
     world.put(&other, config_map("1"));
     let mut route = translator("one", &[FLORIN]);
-    route.sources.clear();
-    route.alone = Some(source());
+    route.head.sources.clear();
+    route.head.source = Some(source());
     configure(&mut world, route);
     known(&mut world);
     world.run();

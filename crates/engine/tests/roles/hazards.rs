@@ -237,7 +237,7 @@ fn h42_of_two_sources_for_one_object_the_older_configuration_wins_whoever_comes_
         let route = |name: &str| {
             let (cluster, since) = if name == "older" { ("tenant", 1) } else { ("workload", 2) };
             let mut route = edge_syncer(name, cluster, FLORIN);
-            route.since = since;
+            route.head = route.head.since(since);
             route
         };
         configure(&mut world, route(first));

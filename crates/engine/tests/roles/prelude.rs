@@ -32,7 +32,7 @@ pub(crate) fn world() -> World {
 }
 
 pub(crate) fn configure(world: &mut World, route: Skeleton) {
-    let id = route.id().clone();
+    let id = route.head().id.clone();
     world.engine.configure(&world.store, &id, Some(Arc::new(route)));
 }
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::mark::{OwnerId, StandardMarks};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::digest::{Digest, digest_of, digest_of_value};
 use mailboat_object::key::{Key, KindId, Name};
@@ -34,14 +33,14 @@ pub(crate) fn policy() -> Policy {
 type Select = dyn Fn(&Object, &View<'_>) -> Result<Vec<u32>, Hold> + Send + Sync;
 type Project = dyn Fn(&Object, &Destination, &View<'_>) -> Result<Vec<(Key, Value)>, Hold> + Send + Sync;
 
+/// A configuration of this edition.
+pub(crate) fn edition(number: u64) -> Digest {
+    digest_of_value(&json!(number))
+}
+
 /// A route whose selection and projection are given as functions.
 pub(crate) struct Skeleton {
-    id: RouteId,
-    scope: ScopeId,
-    pub(crate) since: u64,
-    pub(crate) version: u64,
-    pub(crate) sources: Vec<Sources>,
-    pub(crate) alone: Option<Key>,
+    pub(crate) head: RouteHead,
     pub(crate) seeks: Vec<KindId>,
     pub(crate) select: Box<Select>,
     pub(crate) project: Box<Project>,
@@ -65,16 +64,11 @@ impl Skeleton {
     ) -> Self {
         let kind = key(cluster, kind, "", "").kind;
         Self {
-            id: RouteId(Name::new(name)),
-            scope: ScopeId(Name::new(name)),
-            since: 0,
-            version: 1,
-            sources: vec![Sources {
+            head: RouteHead::new(Name::new(name)).configured(edition(1)).reading([Sources {
                 place: PlaceId::new(cluster),
                 cluster: Some(mailboat_object::key::ClusterId::new(cluster)),
                 kind,
-            }],
-            alone: None,
+            }]),
             seeks: Vec::new(),
             select,
             project,
@@ -87,26 +81,11 @@ impl Skeleton {
 }
 
 impl Route for Skeleton {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-    fn rank(&self) -> Rank {
-        Rank { since: self.since, name: self.id.0.clone() }
-    }
-    fn configuration(&self) -> Digest {
-        digest_of_value(&json!(self.version))
-    }
-    fn sources(&self) -> &[Sources] {
-        &self.sources
-    }
-    fn source(&self) -> Option<&Key> {
-        self.alone.as_ref()
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
     fn asks_for(&self, kind: &KindId) -> bool {
-        !self.asks_for_sources_alone || self.sources.iter().any(|sources| sources.kind == *kind)
+        !self.asks_for_sources_alone || self.head.sources.iter().any(|sources| sources.kind == *kind)
     }
     fn seeks(&self) -> &[KindId] {
         &self.seeks

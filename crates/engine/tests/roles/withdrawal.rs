@@ -5,6 +5,7 @@ use mailboat_engine::warrant::LOOK_AGAIN_AFTER;
 use mailboat_object::key::Version;
 
 use crate::prelude::*;
+use crate::roles::edition;
 
 /// The first of November 2026, when the servers' clocks begin.
 const BEGINNING: u64 = 1_793_491_200;
@@ -170,7 +171,7 @@ fn a_small_withdrawal_goes_unasked() {
     known(&mut world);
     world.run();
     let mut smaller = translator("p1", &[FLORIN]);
-    smaller.version = 2;
+    smaller.head.configuration = edition(2);
     configure(&mut world, smaller);
     world.run();
     assert!(world.object(&key("guilder", "configmaps", "till", "c0")).is_none());
@@ -188,8 +189,8 @@ fn a_kind_that_is_asked_for_no_more_goes_though_nothing_is_known_of_its_sources(
         // Nobody reads the kind any more when the routes are made anew, as it is with a changed configuration.
         world.unserve("workload", "configmaps");
         let mut other = translator("p1", &[FLORIN]);
-        other.version = 2;
-        other.sources[0].kind = key("workload", "secrets", "", "").kind;
+        other.head.configuration = edition(2);
+        other.head.sources[0].kind = key("workload", "secrets", "", "").kind;
         other.asks_for_sources_alone = asks_for_sources_alone;
         configure(&mut world, other);
         world.run();
@@ -203,7 +204,8 @@ fn what_is_still_asked_for_stays_when_its_kind_is_no_longer_served() {
     world.put(&source(), config_map("1"));
     let route = |version| {
         let mut route = translator("p1", &[FLORIN]);
-        (route.version, route.asks_for_sources_alone) = (version, true);
+        route.head.configuration = edition(version);
+        route.asks_for_sources_alone = true;
         route
     };
     configure(&mut world, route(1));
@@ -351,7 +353,7 @@ fn nothing_is_deselected_while_the_link_to_its_source_is_lost() {
     // Its user may have changed the source as well, so that something else in the new configuration selects it.
     world.lose("workload", "configmaps");
     let mut moved = translator("p1", &[GUILDER]);
-    moved.version = 2;
+    moved.head.configuration = edition(2);
     configure(&mut world, moved);
     known(&mut world);
     world.run();

@@ -128,7 +128,7 @@ impl Role for Ferry {
         let orders = vec![
             Order::Follow(interests),
             Order::Destination(Destination { id: to, cluster: ClusterId::new(TARGET) }),
-            Order::Configure(route.id().clone(), Some(Arc::new(route))),
+            Order::Configure(route.head().id.clone(), Some(Arc::new(route))),
             Order::ConfigurationKnown(Some(1)),
         ];
         Turn { orders, wake: None }

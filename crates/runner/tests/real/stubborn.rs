@@ -8,14 +8,13 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mailboat_cluster::{Catalog, Lines, Read, Transport};
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Notice, Options};
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::plan::{Refusal, Verdict};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::{Digest, digest_of};
+use mailboat_object::digest::digest_of;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Object};
 use mailboat_object::wire::{Abilities, Call, Fault, Part, Reply, Verb};
@@ -221,13 +220,11 @@ impl Shop {
             marks,
         };
         let route = Dispatch {
-            id: RouteId(intents.clone()),
-            scope: ScopeId(intents.clone()),
-            sources: [Sources {
+            head: RouteHead::new(intents.clone()).reading([Sources {
                 place: PlaceId::new(EDGE),
                 cluster: Some(ClusterId::new(EDGE)),
                 kind: config_maps(),
-            }],
+            }]),
             intents: intents.clone(),
             namespace: namespace.clone(),
             policy: Arc::new(policy),
@@ -353,7 +350,7 @@ impl Role for Clerk {
         let orders = vec![
             Order::Follow(interests.collect()),
             Order::Destination(Destination { id: DestinationId(0), cluster: ClusterId::new(EDGE) }),
-            Order::Configure(route.id().clone(), Some(route)),
+            Order::Configure(route.head().id.clone(), Some(route)),
             Order::ConfigurationKnown(Some(1)),
         ];
         Turn { orders, wake: None }
@@ -362,33 +359,15 @@ impl Role for Clerk {
 
 /// What a ConfigMap holds, as an object of its own.
 struct Dispatch {
-    id: RouteId,
-    scope: ScopeId,
-    sources: [Sources; 1],
+    head: RouteHead,
     intents: Name,
     namespace: Name,
     policy: Arc<Policy>,
 }
 
 impl Route for Dispatch {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {

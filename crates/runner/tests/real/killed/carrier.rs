@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_cluster::{Connection, Settings, Source, Transport};
-use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::plan::Verdict;
-use mailboat_engine::route::{Destination, DestinationId, Rank, Route, RouteId, Selected, Sources, View};
+use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits, Object};
 use mailboat_runner::{Carrier, Followers, Follows};
@@ -56,7 +54,7 @@ async fn carry(from: PathBuf, to: PathBuf) {
     let id = DestinationId(0);
     carrier.engine_mut().destination(Destination { id, cluster: to.clone() });
     let route = TrialRoute::new(&from, id);
-    let route_id = route.id().clone();
+    let route_id = route.head().id.clone();
     carrier.engine_mut().configure(followers.store(), &route_id, Some(Arc::new(route)));
     carrier.engine_mut().configuration_known(Some(1));
     let mut said = false;
@@ -120,9 +118,7 @@ pub(crate) fn owner() -> OwnerId {
 
 /// Labelled ConfigMaps of one namespace to one destination.
 pub(crate) struct TrialRoute {
-    id: RouteId,
-    scope: ScopeId,
-    sources: [Sources; 1],
+    head: RouteHead,
     to: Arc<[DestinationId]>,
     policy: Arc<Policy>,
 }
@@ -140,9 +136,7 @@ impl TrialRoute {
         let sources =
             Sources { place: PlaceId(from.0.clone()), cluster: Some(from.clone()), kind: config_maps() };
         Self {
-            id: RouteId(Name::new("trial")),
-            scope: ScopeId(Name::new("trial")),
-            sources: [sources],
+            head: RouteHead::new(Name::new("trial")).reading([sources]),
             to: Arc::new([to]),
             policy: Arc::new(policy),
         }
@@ -150,24 +144,8 @@ impl TrialRoute {
 }
 
 impl Route for TrialRoute {
-    fn id(&self) -> &RouteId {
-        &self.id
-    }
-
-    fn scope(&self) -> &ScopeId {
-        &self.scope
-    }
-
-    fn rank(&self) -> Rank {
-        Rank { since: 0, name: self.id.0.clone() }
-    }
-
-    fn configuration(&self) -> Digest {
-        Digest::NONE
-    }
-
-    fn sources(&self) -> &[Sources] {
-        &self.sources
+    fn head(&self) -> &RouteHead {
+        &self.head
     }
 
     fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {
