@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use mailboat_engine::engine::{Engine, Next, Options};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::wire::{Abilities, Call, Reply, Verb};
 use mailboat_object::{ClusterId, Keep, Key, KindId, Limits, Name, Object};
 use mailboat_store::{
@@ -111,14 +111,7 @@ impl Fleet {
                 kind,
             }]),
             to: (0..plan.edges).filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
-            policy: Arc::new(Policy {
-                delivery: Delivery::Apply,
-                status: StatusReturn::Off,
-                withdrawal: Withdrawal::Delete,
-                finalizer: None,
-                adopt: Adopt::Never,
-                marks,
-            }),
+            policy: Arc::new(Policy::plain(marks)),
             change: plan.change,
             varies: plan.varies,
             projections: Arc::clone(&projections),

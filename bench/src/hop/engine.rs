@@ -7,7 +7,7 @@ use mailboat_cluster::{Cluster, Transport};
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::{ClusterId, Keep, Key, KindId, Limits, Name, Object};
 use mailboat_runner::{Carrier, Followers, Follows};
 use mailboat_store::{EndpointId, FeedId, Filter, Nature, PlaceId, Settings, Store};
@@ -77,14 +77,7 @@ struct Hop {
 
 impl Hop {
     fn new(from: &ClusterId) -> Self {
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks: Arc::new(StandardMarks::new(owner())),
-        };
+        let policy = Policy::plain(Arc::new(StandardMarks::new(owner())));
         Self {
             head: RouteHead::new(Name::new("hop")).reading([Sources {
                 place: PlaceId(from.0.clone()),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use mailboat_api::names::{annotation, export};
 use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Adopt, Body, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -183,14 +183,7 @@ impl Route for Translator {
 impl Policies {
     fn new(marks: &Arc<dyn Marks>) -> Self {
         let policy = |status: StatusReturn, adopt: Adopt, withdrawal: Withdrawal| {
-            Arc::new(Policy {
-                delivery: Delivery::Apply,
-                status,
-                withdrawal,
-                finalizer: None,
-                adopt,
-                marks: Arc::clone(marks),
-            })
+            Arc::new(Policy { status, withdrawal, adopt, ..Policy::plain(Arc::clone(marks)) })
         };
         let (off, back) = (StatusReturn::Off, StatusReturn::Subresource);
         Self {

@@ -7,12 +7,12 @@ use anyhow::Result;
 use mailboat_center::rehearse::{AtEdge, ByPlacement, Why};
 use mailboat_object::catalog::Served;
 use mailboat_object::key::{Key, Name, Uid};
+use mailboat_object::timestamp::human_duration;
 
 use crate::documents::{self, Format, write_out};
 use crate::failure::refusal;
 use crate::flags::{WhyArguments, Wording};
 use crate::survey::Survey;
-use crate::table::duration;
 
 /// Reads what is needed, and says it.
 pub async fn run(arguments: &WhyArguments) -> Result<()> {
@@ -135,7 +135,7 @@ fn tell_edge(text: &mut String, edge: &AtEdge, now: u64) {
 }
 
 fn since(at: u64, now: u64) -> String {
-    duration(i64::try_from(now.saturating_sub(at)).unwrap_or_default())
+    human_duration(now.saturating_sub(at))
 }
 
 #[cfg(test)]

@@ -104,6 +104,19 @@ impl fmt::Debug for Policy {
 }
 
 impl Policy {
+    /// The policy of most routes: applied, deleted when no longer wanted, without status or finalizer, and never over
+    /// what stands there already.
+    pub fn plain(marks: Arc<dyn Marks>) -> Self {
+        Self {
+            delivery: Delivery::Apply,
+            status: StatusReturn::Off,
+            withdrawal: Withdrawal::Delete,
+            finalizer: None,
+            adopt: Adopt::Never,
+            marks,
+        }
+    }
+
     /// Whether another policy asks for the same. The marks of a role are the same in all its policies.
     pub fn is_like(&self, other: &Self) -> bool {
         self.delivery == other.delivery

@@ -10,11 +10,13 @@
 //! Reading order: [`key`] (what names an object), [`object`] (the object and its head), [`json`] (the scanner
 //! under it), [`malformed`] (why a body cannot be read), [`digest`], [`travel`] (what of an object is content),
 //! [`edit`], then [`page`] (list pages and watch lines), [`select`], [`jsonpath`], [`merge`], [`timestamp`],
-//! [`wire`] (requests and replies as plain values) and [`catalog`] (what a server serves).
+//! [`wire`] (requests and replies as plain values), [`catalog`] (what a server serves) and [`expression`] (which are small
+//! enough to be parsed).
 
 pub mod catalog;
 pub mod digest;
 pub mod edit;
+pub mod expression;
 #[cfg(test)]
 mod fixtures;
 pub mod json;

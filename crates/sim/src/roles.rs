@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, StatusReturn, Want};
 use mailboat_object::digest::digest_of_value;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
@@ -100,14 +100,7 @@ pub(crate) struct SimRoute {
 }
 
 fn policy(status: StatusReturn) -> Arc<Policy> {
-    Arc::new(Policy {
-        delivery: Delivery::Apply,
-        status,
-        withdrawal: Withdrawal::Delete,
-        finalizer: None,
-        adopt: Adopt::Never,
-        marks: Arc::new(marks()),
-    })
+    Arc::new(Policy { status, ..Policy::plain(Arc::new(marks())) })
 }
 
 fn sources(cluster: &ClusterId) -> [Sources; 1] {

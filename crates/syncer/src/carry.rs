@@ -39,9 +39,8 @@ impl Policies {
                             delivery,
                             status,
                             withdrawal,
-                            finalizer: None,
                             adopt,
-                            marks,
+                            ..Policy::plain(marks)
                         }));
                     }
                 }

@@ -83,11 +83,8 @@ impl Downsync {
             policies: Policies::new(&shared),
             bare: Arc::new(Policy {
                 delivery: Delivery::CreateOnly,
-                status: StatusReturn::Off,
                 withdrawal: Withdrawal::Leave,
-                finalizer: None,
-                adopt: Adopt::Never,
-                marks: Arc::new(NoMarks),
+                ..Policy::plain(Arc::new(NoMarks))
             }),
             around,
         }

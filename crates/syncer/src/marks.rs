@@ -98,7 +98,7 @@ impl Marks for NoMarks {
 
 #[cfg(test)]
 mod tests {
-    use mailboat_engine::want::{Adopt, Delivery, Origin, Policy, StatusReturn, Withdrawal};
+    use mailboat_engine::want::{Origin, Policy};
     use mailboat_object::digest::digest_of;
     use mailboat_object::key::{ClusterId, Key, KindId, Version};
 
@@ -132,14 +132,7 @@ mod tests {
             &br#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"pos","namespace":"till"}}"#
                 [..],
         );
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks: Arc::new(marks.clone()),
-        };
+        let policy = Policy::plain(Arc::new(marks.clone()));
         let digest = digest_of(&json).unwrap();
         let want = Want {
             slot: key("edge"),

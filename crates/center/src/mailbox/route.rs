@@ -7,7 +7,7 @@ use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{
     Destination, DestinationId, Route, RouteHead, RouteId, Selected, Sources, View,
 };
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Adopt, Body, Hold, Origin, Policy, Want};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -154,12 +154,5 @@ fn want(fixture: Fixture, cluster: &ClusterId, source: &Object, policy: &Arc<Pol
 }
 
 fn policy(marks: Arc<dyn Marks>, adopt: Adopt) -> Arc<Policy> {
-    Arc::new(Policy {
-        delivery: Delivery::Apply,
-        status: StatusReturn::Off,
-        withdrawal: Withdrawal::Delete,
-        finalizer: None,
-        adopt,
-        marks,
-    })
+    Arc::new(Policy { adopt, ..Policy::plain(marks) })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mailboat_api::names::group;
 use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, RouteId, Selected, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -23,14 +23,7 @@ impl Sliced {
     /// The route of a placement; `here` stands for wherever its workspace is.
     pub fn new(placement: Key, slices: Vec<Slice>, here: DestinationId, marks: Arc<dyn Marks>) -> Self {
         let id = Self::id_of(&placement);
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks,
-        };
+        let policy = Policy::plain(marks);
         Self {
             head: RouteHead::new(id.0).of(placement),
             slices,

@@ -11,17 +11,12 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
 use kube_cel::cel::objects::{Key as MapKey, Map, Value};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Program};
+use mailboat_object::expression::check_size;
 use mailboat_object::json::Raw;
 use mailboat_object::object::Object;
 
 use super::aggregate::Number;
 
-/// The longest expression, in bytes; the schema says the same.
-const LONGEST: usize = 4096;
-/// Brackets within brackets.
-const DEEPEST: usize = 6;
-/// Operators, selections and calls in one expression.
-const MOST_OPERATORS: usize = 40;
 /// What evaluating one expression for one copy may cost, in steps.
 const MOST_STEPS: u64 = 50_000;
 /// What text may grow to within loops.
@@ -157,7 +152,7 @@ struct Shape {
 impl Expression {
     /// Understands an expression, or says what is wrong with it.
     pub fn compile(text: &str) -> Result<Self, BadExpression> {
-        check_size(text)?;
+        check_size(text).map_err(|large| BadExpression(large.to_string()))?;
         let program = Program::compile(text).map_err(|errors| {
             let first = errors.errors.first();
             let told = first.map(|error| error.msg.lines().next().unwrap_or_default()).unwrap_or_default();
@@ -298,41 +293,6 @@ impl Shape {
         let growth = (self.additions + 1).checked_pow(self.loops + 1).unwrap_or(u64::MAX);
         if self.loops == 0 { 0 } else { longest.saturating_mul(growth) }
     }
-}
-
-/// Refuses what a parser that calls itself for every level could be made to fall over.
-fn check_size(text: &str) -> Result<(), BadExpression> {
-    let refused = |told: String| Err(BadExpression(told));
-    if text.len() > LONGEST {
-        return refused(format!("it is longer than {LONGEST} bytes"));
-    }
-    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
-    let (mut quote, mut before) = (None, b' ');
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match (quote, byte) {
-            (Some(_), b'\\') => drop(bytes.next()),
-            (Some(open), _) => quote = quote.filter(|_| byte != open),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'(' | b'[' | b'{') => {
-                depth += 1;
-                operators += 1;
-                deepest = deepest.max(depth);
-            }
-            (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
-            // The second sign of `==` and its like is no operator of its own; of `!!` it is one.
-            (None, b'=' | b'&' | b'|') if before == byte || matches!(before, b'!' | b'<' | b'>') => {}
-            (None, _) => operators += usize::from(b"+-*/%!<>=&|?:.,".contains(&byte)),
-        }
-        before = byte;
-    }
-    if deepest > DEEPEST {
-        return refused(format!("its brackets are nested more than {DEEPEST} deep"));
-    }
-    if operators > MOST_OPERATORS {
-        return refused(format!("it has more than {MOST_OPERATORS} operators"));
-    }
-    Ok(())
 }
 
 /// Looks through an expression for what it uses.

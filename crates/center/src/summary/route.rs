@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, RouteId, Selected, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::key::{Key, Name};
 use mailboat_object::object::Object;
 
@@ -25,14 +25,7 @@ impl Summarized {
         marks: Arc<dyn Marks>,
     ) -> Self {
         let id = Self::id_of(&placement);
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks,
-        };
+        let policy = Policy::plain(marks);
         let head = RouteHead::new(id.0).of(placement);
         Self { head, summaries, to: Arc::from([here]), policy: Arc::new(policy) }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use mailboat_api::names::annotation;
 use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Delivery, Hold, Origin, Policy, Want, Withdrawal};
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
@@ -112,11 +112,8 @@ impl SingletonRoute {
             to: Arc::from([here]),
             policy: Arc::new(Policy {
                 delivery: Delivery::Overlay,
-                status: StatusReturn::Off,
                 withdrawal: Withdrawal::Leave,
-                finalizer: None,
-                adopt: Adopt::Never,
-                marks,
+                ..Policy::plain(marks)
             }),
         }
     }

@@ -1,6 +1,7 @@
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::Rank;
 use mailboat_engine::route::Read;
+use mailboat_engine::want::Delivery;
 use mailboat_object::digest::Digest;
 use mailboat_object::key::ClusterId;
 use serde_json::{Value, json};

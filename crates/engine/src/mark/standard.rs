@@ -154,7 +154,7 @@ mod tests {
     use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
 
     use super::*;
-    use crate::want::{Adopt, Body, Policy, StatusReturn, Withdrawal};
+    use crate::want::{Body, Policy, Withdrawal};
 
     fn key(cluster: &str, name: &str) -> Key {
         Key {
@@ -171,14 +171,7 @@ mod tests {
 
     fn want() -> Want {
         let json: Arc<[u8]> = Arc::from(&br#"{"kind":"Deployment","metadata":{"name":"pos"},"spec":{}}"#[..]);
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Leave,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks: Arc::new(marks()),
-        };
+        let policy = Policy { withdrawal: Withdrawal::Leave, ..Policy::plain(Arc::new(marks())) };
         let digest = digest_of(&json).unwrap();
         let origin = Origin {
             key: key("center", "pos"),

@@ -16,7 +16,7 @@ use super::*;
 use crate::look::{Look, Serving};
 use crate::mark::Marks;
 use crate::record::Oddity;
-use crate::want::{Body, Origin, Policy, Withdrawal};
+use crate::want::{Body, Origin, Policy};
 use crate::warrant::{LOOK_AGAIN_AFTER, SourceDeleting, SourceGone, WholeConfiguration};
 
 const FINALIZER: &str = "mailboat.dev/test";
@@ -126,10 +126,9 @@ fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool)
     let policy = Policy {
         delivery,
         status,
-        withdrawal: Withdrawal::Delete,
         finalizer: finalizer.then(|| Name::new(FINALIZER)),
         adopt,
-        marks: Arc::new(NoMarks),
+        ..Policy::plain(Arc::new(NoMarks))
     };
     let body = Body { json: Arc::from(&b"{}"[..]), digest: Digest::NONE };
     Want { slot: key(), origin: origin(), body, policy: Arc::new(policy) }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, StatusReturn, Want};
 use mailboat_object::digest::{Digest, digest_of, digest_of_value};
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
@@ -20,14 +20,7 @@ pub(crate) fn marks() -> StandardMarks {
 }
 
 pub(crate) fn policy() -> Policy {
-    Policy {
-        delivery: Delivery::Apply,
-        status: StatusReturn::Off,
-        withdrawal: Withdrawal::Delete,
-        finalizer: None,
-        adopt: Adopt::Never,
-        marks: Arc::new(marks()),
-    }
+    Policy::plain(Arc::new(marks()))
 }
 
 type Select = dyn Fn(&Object, &View<'_>) -> Result<Vec<u32>, Hold> + Send + Sync;

@@ -12,17 +12,13 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
 use kube_cel::cel::objects::{Key, Map, Value as CelValue};
 use kube_cel::cel::{Context, IdedExpr, Program};
+use mailboat_object::expression::check_size;
 use serde_json::Value;
 
 use super::{ListRelation, Node, NodeId, ScalarType, Schema};
 use crate::status::FieldError;
 use crate::typed::list_element;
 
-/// The longest rule, in bytes.
-const LONGEST_BYTES: usize = 4096;
-/// Brackets within brackets, and operators, selections and calls in one rule: more could exhaust the stack.
-const DEEPEST: usize = 6;
-const MOST_OPERATORS: usize = 40;
 /// What one rule may cost for one value, in steps.
 const MOST_STEPS: u64 = 1_000_000;
 /// What a rule may call: functions whose cost does not outgrow their arguments.
@@ -85,7 +81,7 @@ impl Rule {
 
     fn read(rule: &Value) -> Option<Self> {
         let text = rule["rule"].as_str()?.trim();
-        if !is_small(text) || rule["optionalOldSelf"] == true {
+        if check_size(text).is_err() || rule["optionalOldSelf"] == true {
             return None;
         }
         let program = Program::compile(text).ok()?;
@@ -263,31 +259,6 @@ impl Node {
     fn rules(&self) -> &[Arc<Rule>] {
         self.limits.as_ref().map_or(&[], |limits| limits.rules.as_slice())
     }
-}
-
-/// Whether a parser that calls itself for every level can take a rule.
-fn is_small(text: &str) -> bool {
-    if text.len() > LONGEST_BYTES {
-        return false;
-    }
-    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
-    let mut quote = None;
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match (quote, byte) {
-            (Some(_), b'\\') => drop(bytes.next()),
-            (Some(open), _) => quote = quote.filter(|_| byte != open),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'(' | b'[' | b'{') => {
-                depth += 1;
-                operators += 1;
-                deepest = deepest.max(depth);
-            }
-            (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
-            (None, _) => operators += usize::from(b"+-*/%!<>&|?:.,".contains(&byte)),
-        }
-    }
-    deepest <= DEEPEST && operators <= MOST_OPERATORS
 }
 
 /// What a rule is made of.

@@ -13,7 +13,7 @@ use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::plan::{Refusal, Verdict};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Delivery, Hold, Origin, Policy, Want};
 use mailboat_object::digest::digest_of;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Object};
@@ -211,14 +211,7 @@ impl Shop {
         let owner = OwnerId(Name::new(name));
         let marks = Arc::new(StandardMarks::new(owner.clone()));
         let engine = Engine::new(owner, Name::new(SENDER), vec![marks.clone()], Options::default());
-        let policy = Policy {
-            delivery,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks,
-        };
+        let policy = Policy { delivery, ..Policy::plain(marks) };
         let route = Dispatch {
             head: RouteHead::new(intents.clone()).reading([Sources {
                 place: PlaceId::new(EDGE),

@@ -1,3 +1,4 @@
+use mailboat_object::expression::{DEEPEST, MOST_OPERATORS};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::plan::Verdict;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits, Object};
 use mailboat_runner::{Carrier, Followers, Follows};
@@ -125,14 +125,7 @@ pub(crate) struct TrialRoute {
 
 impl TrialRoute {
     pub(crate) fn new(from: &ClusterId, to: DestinationId) -> Self {
-        let policy = Policy {
-            delivery: Delivery::Apply,
-            status: StatusReturn::Off,
-            withdrawal: Withdrawal::Delete,
-            finalizer: None,
-            adopt: Adopt::Never,
-            marks: Arc::new(StandardMarks::new(owner())),
-        };
+        let policy = Policy::plain(Arc::new(StandardMarks::new(owner())));
         let sources =
             Sources { place: PlaceId(from.0.clone()), cluster: Some(from.clone()), kind: config_maps() };
         Self {
