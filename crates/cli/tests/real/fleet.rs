@@ -28,8 +28,8 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::harbor::{get, until};
+use crate::manifest::Manifest;
 use crate::program::{Said, kubectl, mailboat};
-use crate::register::Manifest;
 
 /// Within this, what was asked for at the center has come about at the edges, on a machine with other things to do.
 pub(crate) const SOON: Duration = Duration::from_mins(2);

@@ -14,6 +14,7 @@ mod harbor;
 mod idle;
 mod kyverno;
 mod mailbox;
+mod manifest;
 mod offline;
 mod policy_report;
 mod program;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::mailbox::{Mailbox, Provider};
+use crate::manifest::{Answers, Manifest};
 use crate::program::{Said, ask, kubectl, mailboat};
 
 const SOON: Duration = Duration::from_mins(1);
@@ -65,45 +66,6 @@ struct Scene<'a> {
     guilder: Mailbox,
     florin: Mailbox,
     folder: TempDir,
-}
-
-/// A manifest, read.
-pub(crate) struct Manifest {
-    text: String,
-    documents: Vec<Value>,
-}
-
-impl Manifest {
-    pub(crate) fn read(path: &Path) -> Self {
-        Self::of(fs::read_to_string(path).unwrap())
-    }
-
-    fn of(text: String) -> Self {
-        let documents = serde_saphyr::from_multiple(&text).unwrap();
-        Self { text, documents }
-    }
-
-    fn id(&self) -> &str {
-        self.kind("Deployment")["metadata"]["name"].as_str().unwrap()
-    }
-
-    fn kind(&self, kind: &str) -> &Value {
-        self.documents.iter().find(|document| document["kind"] == kind).unwrap()
-    }
-
-    fn secret(&self, key: &str) -> String {
-        let encoded = self.kind("Secret")["data"][key].as_str().unwrap();
-        String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap()
-    }
-
-    /// The kubeconfig with its token beside it, where a test can read both.
-    pub(crate) fn kubeconfig(&self, folder: &Path) -> PathBuf {
-        fs::create_dir_all(folder).unwrap();
-        fs::write(folder.join("token"), self.secret("token")).unwrap();
-        let text = self.secret("kubeconfig").replace("/kcp/token", folder.join("token").to_str().unwrap());
-        fs::write(folder.join("kubeconfig"), text).unwrap();
-        folder.join("kubeconfig")
-    }
 }
 
 impl Scene<'_> {
@@ -617,26 +579,4 @@ impl Scene<'_> {
 async fn connect(kubeconfig: &Path) -> Connection {
     let source = Source::Kubeconfig { path: Some(kubeconfig.to_owned()), context: None };
     Connection::open(source, Settings::default()).await.unwrap()
-}
-
-/// What a center answers to somebody with a token.
-pub(crate) struct Answers<'a> {
-    pub(crate) center: &'a Center,
-    pub(crate) token: String,
-}
-
-impl Answers<'_> {
-    pub(crate) async fn code(&self, workspace: &str, method: &str, path: &str, body: &Value) -> u16 {
-        let access = self.center.access_with(Credential::Token(self.token.clone()), workspace);
-        let client = access.client().await.unwrap();
-        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", kind)
-            .body(body)
-            .unwrap();
-        client.send(request.map(kube::client::Body::from)).await.unwrap().status().as_u16()
-    }
 }

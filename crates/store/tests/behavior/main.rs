@@ -6,6 +6,7 @@ mod covering;
 mod fold;
 mod hazards;
 mod histories;
+mod lost_future;
 mod memory;
 mod past;
 mod protocol;

@@ -309,3 +309,21 @@ fn an_event_hands_out_the_whole_object_and_the_store_keeps_what_was_asked_for() 
         assert_eq!(Arc::ptr_eq(held, now), keep == Keep::Whole, "nothing is copied to be kept whole");
     }
 }
+
+#[test]
+fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
+    let mut rig = Rig::new(Mode::Whole);
+    rig.wires[0].follower.next(rig.now);
+    rig.feed(0, Input::Fault(&Fault::new(FaultKind::Retry(Some(Duration::from_secs(11))), "no")));
+    let Fetch::WaitUntil(until) = rig.wires[0].follower.next(rig.now) else { panic!("no wait") };
+    assert_eq!(until - rig.now.mono, Duration::from_secs(11));
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Unknown(Doubt::NotListed));
+    assert_eq!(rig.wires[0].follower.deadline(), Some(until));
+    let turn = rig.wires[0].follower.turn();
+    rig.feed(0, Input::Tick);
+    assert_eq!(rig.wires[0].follower.turn(), turn, "not before its time");
+    rig.wait(Duration::from_secs(11));
+    rig.feed(0, Input::Tick);
+    assert_ne!(rig.wires[0].follower.turn(), turn, "a tick ends the wait");
+    assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }));
+}

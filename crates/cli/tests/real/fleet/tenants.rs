@@ -5,7 +5,7 @@ use mailboat_api::names::export;
 use serde_json::{Value, json};
 
 use super::{EDGE, Fleet};
-use crate::register::Answers;
+use crate::manifest::Answers;
 
 /// What is tried on a collection, and on one object in it.
 const VERBS: [(&str, &str, bool); 8] = [

@@ -1,0 +1,147 @@
+//! What the store tells: whom a change concerns, and no one else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::object::Object;
+use mailboat_store::interest::PlaceId;
+use mailboat_store::seen::{Change, News, Seen};
+use mailboat_store::store::Store;
+
+use super::{Engine, keys, urgency};
+use crate::queue::Urgency;
+
+impl Engine {
+    /// Something was learned.
+    pub fn observe(&mut self, store: &Store, news: &News) {
+        match news {
+            News::Object(change) => self.observe_object(change),
+            News::Scope { place, cluster, kind, .. } => {
+                self.observe_scope(store, place, cluster.as_ref(), kind);
+            }
+            News::CaughtUp { kind, .. } => self.settle_all_waiting(|source| source.kind == *kind),
+        }
+    }
+
+    fn observe_object(&mut self, change: &Change) {
+        let urgency = urgency(&change.key, change.live);
+        for reader in self.fans.woken_by(&change.key) {
+            self.wake(reader, urgency);
+        }
+        for route in self.routes_of(&change.key) {
+            let known = self.fans.find(route, &change.key);
+            match (&change.now, known) {
+                (Seen::Present(_) | Seen::Unknown(_), None) => {
+                    let fan = self.fans.of(route, &change.key);
+                    self.evaluate_later(fan, urgency);
+                }
+                (Seen::Absent(absence), Some(fan)) => {
+                    if let Some(fan) = self.fans.get_mut(fan) {
+                        fan.gone = Some(*absence);
+                    }
+                    self.evaluate_later(fan, urgency);
+                }
+                (_, Some(fan)) => self.evaluate_later(fan, urgency),
+                (Seen::Absent(_), None) => {}
+            }
+        }
+        self.observe_copy(change, urgency);
+        self.observe_target(change, urgency);
+        self.settle_waiting(&change.key);
+        self.report_is_shown(change);
+    }
+
+    /// A copy that is sought came, went, or is one of another object now: who asked for it is told.
+    fn observe_copy(&mut self, change: &Change, urgency: Urgency) {
+        if !self.copies.is_sought(&change.key.kind) {
+            return;
+        }
+        let origin = |engine: &Self, object: &Object| engine.mark_on(object).map(|mark| mark.origin.key);
+        let before = change.before.as_ref().and_then(|object| origin(self, object));
+        let now = match &change.now {
+            Seen::Present(object) => origin(self, object),
+            // What is in doubt may be there still.
+            Seen::Unknown(_) => before.clone(),
+            Seen::Absent(_) => None,
+        };
+        if before == now && change.before.is_some() {
+            return;
+        }
+        if let Some(before) = &before {
+            self.copies.remove(&change.key, before);
+        }
+        if let Some(now) = &now {
+            self.copies.add(&change.key, now);
+        }
+        for origin in before.iter().chain(&now) {
+            for reader in self.fans.woken_by_copy(&change.key, origin) {
+                self.wake(reader, urgency);
+            }
+        }
+    }
+
+    fn observe_target(&mut self, change: &Change, urgency: Urgency) {
+        let slot = match (self.slots.find(&change.key), &change.now) {
+            (Some(slot), _) => slot,
+            // A copy of ours that nobody claims: configuration that shrank while we were away.
+            (None, Seen::Present(target)) if self.mark_on(target).is_some() => self.slots.at(&change.key),
+            (None, _) => return,
+        };
+        if let Seen::Present(target) = &change.now {
+            let ours = self.our_mark_on(target).is_some();
+            let Some(state) = self.slots.get_mut(slot) else { return };
+            // The body is at hand now, and may not be kept.
+            if target.is_whole() && state.record.result.is_none() {
+                state.passing.fresh = Some(Arc::clone(target));
+            }
+            // Counted before anything is planned: a share of what is not counted yet looks like all of it.
+            if ours {
+                state.record.uid = Some(target.uid.clone());
+                self.count(slot);
+            }
+        }
+        self.plan_later(slot, urgency);
+    }
+
+    /// A whole kind became known or doubtful at a place: every source that is read there, every slot of it, and whoever
+    /// read anything of it is looked at again.
+    fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
+        let concerns = |key: &Key| key.kind == *kind && cluster.is_none_or(|cluster| key.cluster == *cluster);
+        let mut stale: BTreeSet<_> = self.fans.concerning(cluster, kind).into_iter().collect();
+        for route in self.routes_reading(cluster, kind) {
+            let Some(entry) = self.routes.get(route.0 as usize) else { continue };
+            let reads = entry.route.iter().flat_map(|route| &route.head().sources);
+            for sources in reads.filter(|sources| sources.kind == *kind && sources.place == *place) {
+                let narrowed = match (&sources.cluster, cluster) {
+                    (Some(one), Some(other)) if one != other => continue,
+                    (one, other) => one.as_ref().or(other),
+                };
+                let listed = keys(store, place, narrowed, kind);
+                stale.extend(listed.into_iter().map(|source| (route, source)));
+            }
+        }
+        for (route, source) in stale {
+            let fan = self.fans.of(route, &source);
+            // What is shown again just as it was is decided already.
+            let decided = match (store.get(&source), self.fans.get(fan)) {
+                (Seen::Present(object), Some(fan)) => {
+                    let identified = store.identity(&source.cluster, &source.kind).is_some();
+                    fan.is_decided_for(object, identified)
+                }
+                _ => false,
+            };
+            if !decided {
+                self.evaluate_later(fan, Urgency::Listed);
+            }
+        }
+        for reader in self.fans.woken_by_scope(kind, cluster) {
+            self.wake(reader, Urgency::Listed);
+        }
+        for slot in self.slots.of_kind(cluster, kind) {
+            self.plan_later(slot, Urgency::Listed);
+        }
+        self.settle_all_waiting(concerns);
+        self.report_again(concerns);
+    }
+}
