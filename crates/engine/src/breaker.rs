@@ -93,12 +93,7 @@ impl Breaker {
     /// Notes that a slot would be withdrawn, and whether that counts: what was seen to be deleted one by one,
     /// while we watched, does not.
     pub fn propose(&mut self, scope: &ScopeId, slot: &Key, why: &Evidence) {
-        let counts = match why {
-            Evidence::SourceGone(gone) => !gone.seen_live(),
-            Evidence::SourceDeleting(_) => false,
-            Evidence::Deselected(_) => true,
-        };
-        if counts {
+        if counts(why) {
             let state = self.scopes.entry(scope.clone()).or_default();
             if !state.released.contains(slot) {
                 state.proposed.insert(slot.clone());
@@ -130,6 +125,23 @@ impl Breaker {
         fits
     }
 
+    /// Whether a withdrawal counts and was not proposed: it was settled for another reason, which does not hold any more.
+    pub fn misses(&self, scope: &ScopeId, slot: &Key, why: &Evidence) -> bool {
+        let known = |state: &Scope| state.proposed.contains(slot) || state.released.contains(slot);
+        counts(why) && !self.scopes.get(scope).is_some_and(known)
+    }
+
+    /// What is held: in which scopes, which change, and how much it would withdraw.
+    pub fn held(&self) -> impl Iterator<Item = (&ScopeId, ChangeId, usize)> {
+        let holding = self.scopes.iter().filter(|(_, state)| state.evaluated && self.is_much(state));
+        holding.map(|(scope, state)| (scope, state.change(), state.proposed.len()))
+    }
+
+    fn is_much(&self, state: &Scope) -> bool {
+        state.proposed.len() >= self.threshold.at_least
+            && state.proposed.len() * 100 > state.delivered * self.threshold.over_percent
+    }
+
     /// The word on one withdrawal in a scope.
     pub fn permit(&self, scope: &ScopeId, slot: &Key) -> Permit {
         let Some(state) = self.scopes.get(scope) else { return Permit::Pending };
@@ -140,9 +152,16 @@ impl Breaker {
         if !state.evaluated {
             return Permit::Pending;
         }
-        let many = state.proposed.len() >= self.threshold.at_least
-            && state.proposed.len() * 100 > state.delivered * self.threshold.over_percent;
-        if many { Permit::Held(state.change()) } else { Permit::Open }
+        if self.is_much(state) { Permit::Held(state.change()) } else { Permit::Open }
+    }
+}
+
+/// Whether a withdrawal for this reason counts: one that was seen to be deleted while we watched does not.
+fn counts(why: &Evidence) -> bool {
+    match why {
+        Evidence::SourceGone(gone) => !gone.seen_live(),
+        Evidence::SourceDeleting(_) => false,
+        Evidence::Deselected(_) => true,
     }
 }
 

@@ -43,6 +43,8 @@ pub struct SourceGone {
     /// When a look found that it alone is gone, in milliseconds.
     looked_at: Option<u64>,
     confirmed: Option<Confirmed>,
+    /// The last look did not find that it alone is gone, or could not be taken.
+    disputed: bool,
 }
 
 /// Fresh looks at the source's side, after the event, found that the object alone is gone; see [`Look`].
@@ -56,7 +58,7 @@ impl SourceGone {
     /// The source's absence as the store proved it; not yet confirmed.
     pub fn new(source: Key, absence: Absence) -> Self {
         let sight = LastSight::of(absence, None);
-        Self { source, absence, sight, looked_at: None, confirmed: None }
+        Self { source, absence, sight, looked_at: None, confirmed: None, disputed: false }
     }
 
     /// The same, with what a copy remembers of the source.
@@ -73,7 +75,18 @@ impl SourceGone {
         look.judge(&self.sight)?;
         let first = self.looked_at.unwrap_or(now);
         let enough = self.seen_live() || now >= first + LOOK_AGAIN_AFTER;
-        Ok(Self { looked_at: Some(first), confirmed: enough.then_some(Confirmed { at: now }), ..self })
+        let confirmed = enough.then_some(Confirmed { at: now });
+        Ok(Self { looked_at: Some(first), confirmed, disputed: false, ..self })
+    }
+
+    /// A look found something else, or was not possible.
+    pub fn dispute(&mut self) {
+        self.disputed = true;
+    }
+
+    /// Whether it was seen to be deleted while we watched, and no look has said anything else since.
+    pub fn stands(&self) -> bool {
+        self.seen_live() && !self.disputed
     }
 
     /// Whether it was confirmed, and so long ago that the source may well have been made anew since: whoever could not

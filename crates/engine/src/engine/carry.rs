@@ -69,6 +69,9 @@ impl Engine {
         self.try_those_away(now);
         while self.flights.len() < self.options.in_flight {
             let Some(slot) = self.plans.pop(now) else {
+                if !self.unsettled.is_empty() {
+                    return Next::Again;
+                }
                 let away = self.away.values().filter(|away| !away.trying).map(|away| away.until).min();
                 return match [self.plans.due(), away].into_iter().flatten().min() {
                     Some(at) => Next::WaitUntil(at),
@@ -137,12 +140,28 @@ impl Engine {
                         );
                     }
                 }
-                Err(otherwise) => self.rest(now, id, &otherwise.to_string()),
+                Err(otherwise) => {
+                    self.dispute(id);
+                    self.rest(now, id, &otherwise.to_string());
+                }
             },
             (Ok(_), None) => {}
-            (Err(fault), _) => self.rest(now, id, &fault.text),
+            (Err(fault), _) => {
+                if !fault.passes() {
+                    self.dispute(id);
+                }
+                self.rest(now, id, &fault.text);
+            }
         }
         self.plan_later(id, Urgency::Live);
+    }
+
+    /// A look did not find that a slot's source alone is gone.
+    fn dispute(&mut self, id: SlotId) {
+        let passing = self.slots.get_mut(id).and_then(|state| state.passing.said());
+        if let Some(gone) = passing.and_then(|passing| passing.gone.as_mut()) {
+            gone.dispute();
+        }
     }
 
     fn plan_slot(&mut self, now: u64, store: &Store, id: SlotId) -> Option<Next> {
@@ -160,6 +179,9 @@ impl Engine {
         self.project_once(store, id);
         let sight = self.look_at(store, id)?;
         self.await_source(id, &sight);
+        if self.resettle(store, id, &sight) {
+            return None;
+        }
         let state = self.slots.get_mut(id)?;
         if let Some(passing) = state.passing.said().filter(|_| !matches!(sight.target, Seen::Unknown(_))) {
             passing.written = None;

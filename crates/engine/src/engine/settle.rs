@@ -65,6 +65,19 @@ impl Engine {
         self.waiting.entry(source).or_default().insert(id);
     }
 
+    /// Settles once more what would be withdrawn for a reason that the breaker was not asked about; true if so. Since it was
+    /// settled, the reason changed, or the configuration did and the breaker forgot all proposals.
+    pub(super) fn resettle(&mut self, store: &Store, id: SlotId, sight: &Sight) -> bool {
+        let WantedHere::No(evidence) = &sight.wanted else { return false };
+        let Some(state) = self.slots.get(id) else { return false };
+        let ours = store.get(&state.key).present().is_some_and(|target| self.our_mark_on(target).is_some());
+        let missed = ours && self.breaker.misses(&scope_of(state), &state.key, evidence);
+        if missed {
+            self.unsettled.insert(id);
+        }
+        missed
+    }
+
     /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there.
     pub(crate) fn settle_waiting(&mut self, source: &Key) {
         for slot in self.waiting.remove(source).into_iter().flatten() {
@@ -141,6 +154,11 @@ impl Engine {
                     }
                 }
             }
+        } else if let Some(gone) = state.passing.gone.as_ref().filter(|gone| gone.stands()) {
+            // It was seen to be deleted before the configuration let go of it, as a `the-one` does when a copy has gone:
+            // nobody has to confirm what they deleted one by one. If a look says otherwise, it is the configuration that
+            // withdraws it, and that counts.
+            return Ok(Evidence::SourceGone((**gone).clone()));
         }
         match self.configuration {
             Some(configuration) => Ok(Evidence::Deselected(configuration.does_not_select())),

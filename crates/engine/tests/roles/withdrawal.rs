@@ -161,6 +161,50 @@ fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_tha
     assert!(florin.is_some(), "the other edge keeps its copies");
 }
 
+/// Thirty sources are deleted while we watch, and before any of them was looked at, the configuration drops their kind.
+fn deleted_one_by_one_and_then_deselected(workspace_lives: bool) -> (World, usize) {
+    let mut world = world();
+    let sources: Vec<Key> =
+        (0..30).map(|n| key("workload", "configmaps", "till", &format!("c{n:02}"))).collect();
+    for source in &sources {
+        world.put(source, config_map("1"));
+    }
+    let mut first = translator("p1", &[FLORIN]);
+    first.asks_for_sources_alone = true;
+    configure(&mut world, first);
+    known(&mut world);
+    world.run();
+    world.workspace_lives = workspace_lives;
+    for source in &sources {
+        world.remove(source);
+    }
+    world.run_until_look(|world| {
+        let mut other = translator("p1", &[FLORIN]);
+        other.head.configuration = edition(2);
+        other.head.sources[0].kind = key("workload", "secrets", "", "").kind;
+        other.asks_for_sources_alone = true;
+        configure(world, other);
+    });
+    world.run_for(300_000);
+    let left = world.servers[&copy().cluster].objects.keys().filter(|key| key.kind == copy().kind).count();
+    (world, left)
+}
+
+#[test]
+fn what_was_deleted_one_by_one_goes_unasked_though_the_configuration_drops_it_meanwhile() {
+    let (world, left) = deleted_one_by_one_and_then_deselected(true);
+    assert_eq!(left, 0, "{}", explain(&world, &key("florin", "configmaps", "till", "c29")));
+    assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn what_goes_with_its_workspace_is_held_though_the_configuration_drops_it_meanwhile() {
+    let (world, left) = deleted_one_by_one_and_then_deselected(false);
+    assert_eq!(left, 30);
+    let verdict = world.engine.verdict(&key("florin", "configmaps", "till", "c29"));
+    assert!(matches!(verdict, Some(Verdict::Held(_))), "{verdict:?}");
+}
+
 #[test]
 fn a_small_withdrawal_goes_unasked() {
     let mut world = world();

@@ -245,14 +245,7 @@ impl World {
                 Next::Idle => return,
                 Next::WaitUntil(at) if at > self.now + 600_000 => return,
                 Next::WaitUntil(at) => self.now = at.max(self.now + 1),
-                Next::Look(ticket, source) => {
-                    let found = Look {
-                        object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
-                        workspace_lives: self.workspace_lives,
-                        kind: self.kind.clone(),
-                    };
-                    self.engine.looked(self.now, ticket, Ok(found));
-                }
+                Next::Look(ticket, source) => self.look(ticket, &source),
                 Next::Call(ticket, call) => self.answer(ticket, call),
             }
         }
@@ -271,14 +264,7 @@ impl World {
                 Next::Again => {}
                 Next::Idle => return,
                 Next::WaitUntil(at) => self.now = at.max(self.now + 1),
-                Next::Look(ticket, source) => {
-                    let found = Look {
-                        object_missing: !self.servers[&source.cluster].objects.contains_key(&source),
-                        workspace_lives: self.workspace_lives,
-                        kind: self.kind.clone(),
-                    };
-                    self.engine.looked(self.now, ticket, Ok(found));
-                }
+                Next::Look(ticket, source) => self.look(ticket, &source),
                 Next::Call(ticket, call) => self.answer(ticket, call),
             }
         }
@@ -300,6 +286,30 @@ impl World {
                 other => panic!("nothing is called: {other:?}"),
             }
         }
+    }
+
+    /// Runs until a source is looked at for the first time, and lets something happen while that is under way.
+    pub(crate) fn run_until_look(&mut self, meanwhile: impl FnOnce(&mut Self)) {
+        loop {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Look(ticket, source) => {
+                    meanwhile(self);
+                    return self.look(ticket, &source);
+                }
+                other => panic!("nothing is looked at: {other:?}"),
+            }
+        }
+    }
+
+    fn look(&mut self, ticket: mailboat_engine::engine::Ticket, source: &Key) {
+        let found = Look {
+            object_missing: !self.servers[&source.cluster].objects.contains_key(source),
+            workspace_lives: self.workspace_lives,
+            kind: self.kind.clone(),
+        };
+        self.engine.looked(self.now, ticket, Ok(found));
     }
 
     fn answer(&mut self, ticket: mailboat_engine::engine::Ticket, call: Call) {
