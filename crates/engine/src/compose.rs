@@ -132,6 +132,13 @@ fn ensure_namespace(parts: &Parts<'_>) -> Composed {
 
 fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Composed {
     let (Some(want), Some(marks)) = (parts.want, parts.marks) else { return Composed::Nothing };
+    if how == How::Mark {
+        return match parts.target.map(|target| mark_alone(want, marks, target)) {
+            Some(Ok(patch)) => merge(parts.key, parts.manager, Part::Whole, &patch),
+            Some(Err(sentence)) => Composed::Refused(sentence),
+            None => Composed::Nothing,
+        };
+    }
     let uid = match expect {
         Expect::New => None,
         Expect::Uid(uid) => Some(uid),
@@ -147,11 +154,11 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
         (How::Apply, Expect::Uid(_)) => {
             Verb::Apply { body, manager, force: want.policy.delivery != Delivery::Overlay }
         }
-        (How::Patch, Expect::New) => match remembering(want, marks, &body) {
+        (How::Patch | How::Mark, Expect::New) => match remembering(want, marks, &body) {
             Ok(body) => Verb::Create { body: bytes(&body), manager },
             Err(sentence) => return Composed::Refused(sentence),
         },
-        (How::Patch, Expect::Uid(_)) => match patch(want, marks, &body, parts.target) {
+        (How::Patch | How::Mark, Expect::Uid(_)) => match patch(want, marks, &body, parts.target) {
             Ok(patch) => Verb::Merge { body: bytes(&patch), manager },
             Err(sentence) => return Composed::Refused(sentence),
         },
@@ -183,6 +190,17 @@ fn patch(want: &Want, marks: &Arc<dyn Marks>, body: &[u8], target: Option<&Objec
     patch["metadata"]["uid"] = Value::from(target.uid.to_string());
     patch["metadata"]["resourceVersion"] = Value::from(target.version.to_string());
     Ok(patch)
+}
+
+/// The patch that puts our mark as it is to be on an object, at the version that was seen, and leaves all else alone.
+fn mark_alone(want: &Want, marks: &Arc<dyn Marks>, target: &Object) -> Result<Value, String> {
+    let name = json!({ "apiVersion": target.api_version(), "kind": target.kind_name(), "metadata": {} });
+    let bare = Want { body: Body { json: bytes(&name), digest: want.body.digest }, ..want.clone() };
+    let marked = marks.write(&bare, Some(&target.uid))?;
+    let marked = Raw::parse(&marked).map_err(|malformed| malformed.to_string())?;
+    let mut metadata = marked.get(&["metadata"]).map_or_else(|| json!({}), Raw::to_value);
+    metadata["resourceVersion"] = Value::from(target.version.to_string());
+    Ok(json!({ "metadata": metadata }))
 }
 
 fn report(parts: &Parts<'_>, how: StatusReturn) -> Composed {

@@ -208,10 +208,12 @@ impl Fans {
                     self.reads_at.add(cluster, kind);
                     place.insert(SmallVec::from_slice(&[reader]));
                 }
-                Entry::Occupied(mut readers) if !readers.get().contains(&reader) => {
-                    readers.get_mut().push(reader);
+                // Sorted: ten thousand objects may read the one namespace that they stand in.
+                Entry::Occupied(mut readers) => {
+                    if let Err(at) = readers.get().binary_search(&reader) {
+                        readers.get_mut().insert(at, reader);
+                    }
                 }
-                Entry::Occupied(_) => {}
             }
         }
     }

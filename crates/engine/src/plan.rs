@@ -259,6 +259,8 @@ pub enum How {
     Apply,
     /// A patch from the last state.
     Patch,
+    /// Our mark alone: the rest is its place's own.
+    Mark,
 }
 
 impl How {
@@ -409,6 +411,14 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
         Some(Verdict::Waiting(Wait::TargetEnding))
     } else {
         match (slot.likeness, want.policy.delivery) {
+            // Delivered to be overwritten, and from now on its place's own: its mark is to say so, and no more.
+            (_, Delivery::CreateOnly) if !stays(slot.marked) => {
+                let stopped = not_now(slot);
+                if stopped.is_none() {
+                    actions.push(write(target, How::Mark));
+                }
+                stopped
+            }
             // Created once, then its place's own.
             (_, Delivery::CreateOnly) | (Likeness::Same, _) => None,
             (Likeness::Unread, _) => {
@@ -436,8 +446,15 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
 fn write(target: &Object, how: How) -> Action {
     match how {
         How::Patch if !target.is_whole() => Action::Read,
-        How::Apply | How::Patch => Action::Deliver { expect: Expect::Uid(target.uid.clone()), how },
+        How::Apply | How::Patch | How::Mark => {
+            Action::Deliver { expect: Expect::Uid(target.uid.clone()), how }
+        }
     }
+}
+
+/// Whether an object's mark says that it stays when it is no longer wanted.
+fn stays(marked: &Marked) -> bool {
+    matches!(marked, Marked::Ours(mark) if mark.leave)
 }
 
 fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {

@@ -38,6 +38,8 @@ pub struct Origin {
     pub uid: Uid,
     /// Its version when the copy was made. A source that later shows a lower one was restored from a backup.
     pub version: Version,
+    /// Its generation when the copy was made; 0 where its kind counts none.
+    pub generation: u64,
     /// When it was made, by its server's clock, if that is known. What defines its kind is older, or is another
     /// definition than it had.
     pub made_seconds: Option<u64>,
@@ -53,6 +55,7 @@ impl Origin {
             key: source.key.clone(),
             uid: source.uid.clone(),
             version: source.version,
+            generation: source.generation,
             made_seconds: source.created_seconds(),
             identity: None,
         }

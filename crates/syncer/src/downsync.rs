@@ -235,31 +235,6 @@ impl Downsync {
             }
         }
     }
-
-    /// Created once, then the edge's own. Where an earlier delivery is to become so, the copy is taken as it stands: only
-    /// its marks change.
-    fn create_only(
-        &self,
-        slot: &Key,
-        source: &Object,
-        made: Body,
-        view: &View<'_>,
-    ) -> Result<(Delivery, Body), Hold> {
-        let Seen::Present(copy) = view.get(slot) else { return Ok((Delivery::CreateOnly, made)) };
-        match self.marks.read(copy) {
-            Marked::Ours(mark) if !mark.leave => {
-                let as_it_stands = body(copy, &Shape::of(copy), "", false)?;
-                let raw = mailboat_object::json::Raw::parse(&as_it_stands.json);
-                let hold = |why: String| Hold { reason: why, on: Some(source.key.clone()) };
-                let mut edit = mailboat_object::edit::Edit::of(raw.map_err(|bad| hold(bad.to_string()))?);
-                let asked = source.annotation(annotation::DOWNSYNC_OVERWRITE).unwrap_or_default();
-                edit.set_annotation(annotation::DOWNSYNC_OVERWRITE, &asked);
-                let edited = edit.finish().map_err(|bad| hold(bad.to_string()))?;
-                Ok((Delivery::Apply, Body { json: edited.json, digest: edited.content }))
-            }
-            _ => Ok((Delivery::CreateOnly, made)),
-        }
-    }
 }
 
 impl Route for Downsync {
@@ -301,8 +276,7 @@ impl Route for Downsync {
         self.wait_for_namespace(source, &shape, view)?;
         let made = body(source, &shape, version(&self.around.edge_serves, &shape.kind), false)?;
         let create_only = is_create_only(source);
-        let (delivery, made) =
-            if create_only { self.create_only(&slot, source, made, view)? } else { (Delivery::Apply, made) };
+        let delivery = if create_only { Delivery::CreateOnly } else { Delivery::Apply };
         let mut options = options;
         if create_only || self.defines_what_travels(&shape) {
             options.propagation = DeletePropagation::Orphan;

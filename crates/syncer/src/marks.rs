@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mailboat_api::names::{OwnedObject, annotation};
 use mailboat_engine::mark::{Marked, Marks, OwnerId, StandardMarks};
-use mailboat_engine::want::{Body, Want};
+use mailboat_engine::want::{Body, Delivery, Want};
 use mailboat_object::edit::Edit;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Name, Uid};
@@ -61,8 +61,13 @@ impl Marks for SyncerMarks {
             namespace: want.slot.namespace.to_string(),
             name: want.slot.name.to_string(),
         };
+        let says_so = raw.get(&["metadata", "annotations", annotation::DOWNSYNC_OVERWRITE]).is_some();
         let mut edit = Edit::of(raw);
         edit.set_annotation(self.annotation, &owned.to_string());
+        // What is the edge's own says so, also where a mark alone is written.
+        if want.policy.delivery == Delivery::CreateOnly && !says_so {
+            edit.set_annotation(annotation::DOWNSYNC_OVERWRITE, "false");
+        }
         let json = edit.finish().map_err(|malformed| malformed.to_string())?.json;
         let annotated = Want { body: Body { json, digest: want.body.digest }, ..want.clone() };
         self.standard.write(&annotated, uid)
@@ -140,6 +145,7 @@ mod tests {
                 key: key("mb"),
                 uid: Uid::parse("u"),
                 version: Version(1),
+                generation: 0,
                 made_seconds: None,
                 identity: None,
             },

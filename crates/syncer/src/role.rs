@@ -52,7 +52,6 @@ pub struct Identity {
 /// The syncer as a role.
 pub struct SyncerRole {
     identity: Identity,
-    introduced: bool,
     mailbox_serves: Option<Arc<Catalog>>,
     edge_serves: Option<Arc<Catalog>>,
     believed: Believed,
@@ -60,8 +59,13 @@ pub struct SyncerRole {
     plurals: Plurals,
     /// What the configuration asks for, of what is believed of it now.
     rules: Option<Arc<Rules>>,
+    /// The kinds that the rules may deliver.
+    wanted: Option<Kinds>,
     /// The rules are to be made anew.
     stale: bool,
+    /// What is followed, and the routes, are to be compared with what they are made from. There are thousands of turns in
+    /// which nothing of that changes.
+    unsettled: bool,
     /// What the present routes were made from.
     basis: Option<Basis>,
     followed: Followed,
@@ -100,12 +104,13 @@ impl SyncerRole {
             reporter: Reporter::new(mailbox.clone(), edge, manager, heartbeat_period),
             believed: Believed::new(mailbox),
             identity,
-            introduced: false,
             mailbox_serves: None,
             edge_serves: None,
             plurals: Plurals::new(),
             rules: None,
+            wanted: None,
             stale: true,
+            unsettled: true,
             basis: None,
             followed: Followed::default(),
             interests: Vec::new(),
@@ -125,9 +130,9 @@ impl SyncerRole {
         PlaceId(self.identity.edge.0.clone())
     }
 
-    /// The destinations, once.
-    fn introduce(&mut self, orders: &mut Vec<Order>) {
-        if !std::mem::replace(&mut self.introduced, true) {
+    /// The destinations, once, before anything is followed.
+    fn introduce(&self, orders: &mut Vec<Order>) {
+        if self.interests.is_empty() {
             let Identity { mailbox, edge, .. } = &self.identity;
             orders.push(Order::Destination(Destination { id: EDGE, cluster: edge.clone() }));
             orders.push(Order::Destination(Destination { id: MAILBOX, cluster: mailbox.clone() }));
@@ -143,18 +148,15 @@ impl SyncerRole {
         let brought_up = self.record.kinds().map(|kinds| Arc::clone(&kinds.up)).unwrap_or_default();
         let around = merge::Surroundings { mailbox, edge, brought_up: &brought_up };
         let rules = Rules::join(self.believed.configs().values(), &around, &mut self.plurals);
+        self.wanted =
+            Some(Kinds { down: Arc::new(rules.targets()), up: Arc::new(rules.brought_up(mailbox)) });
         self.rules = Some(Arc::new(rules));
+        self.unsettled = true;
         self.reporter.touch();
     }
 
-    /// The kinds that the rules may deliver.
-    fn wanted_kinds(&self) -> Option<Kinds> {
-        let (rules, mailbox) = (self.rules.as_ref()?, self.mailbox_serves.as_ref()?);
-        Some(Kinds { down: Arc::new(rules.targets()), up: Arc::new(rules.brought_up(mailbox)) })
-    }
-
     fn refresh_followed(&mut self) {
-        let wanted = self.wanted_kinds().unwrap_or_default();
+        let wanted = self.wanted.clone().unwrap_or_default();
         let recorded = self.record.kinds().cloned().unwrap_or_default();
         let (mut mailbox, mut edge) = (BTreeSet::new(), BTreeSet::new());
         if let Some(rules) = &self.rules {
@@ -201,9 +203,10 @@ impl SyncerRole {
             }
         }
         interests.extend(self.followed.mailbox.iter().map(|kind| interest(&mailbox, kind, Keep::Whole)));
+        // What comes up is needed whole. A copy is not: it is compared when it is shown, or by its server.
+        let comes_up = |kind: &KindId| self.rules.as_ref().is_some_and(|rules| rules.up.contains_key(kind));
         for kind in self.followed.edge.iter() {
-            // CRDs are large, and their schemas need not be compared here: the server does that.
-            let keep = if *kind == crds() { Keep::HeadAndStatus } else { Keep::Whole };
+            let keep = if comes_up(kind) { Keep::Whole } else { Keep::HeadAndStatus };
             interests.push(interest(&edge, kind, keep));
         }
         interests
@@ -346,6 +349,7 @@ impl Role for SyncerRole {
             self.edge_serves = Some(Arc::clone(catalog));
         }
         self.stale = true;
+        self.unsettled = true;
     }
 
     fn noticed(&mut self, notice: &Notice) {
@@ -376,19 +380,20 @@ impl Role for SyncerRole {
         self.introduce(&mut orders);
         self.stale |= self.believed.let_go(store);
         self.refresh_rules();
-        let wanted = self.wanted_kinds();
         let mut calls = self.calls;
         let mut id = || {
             calls += 1;
             CallId(calls)
         };
-        let (call, record_at) = self.record.next(now.mono, wanted.as_ref(), &mut id);
+        let (call, record_at) = self.record.next(now.mono, self.wanted.as_ref(), &mut id);
         orders.extend(call.map(|(id, call)| Order::Call(id, call)));
         let (look, look_at) = self.believed.next(now.mono, store, &mut id);
         self.calls = calls;
         orders.extend(look.map(|(id, kind)| Order::Look(id, self.identity.mailbox.clone(), kind)));
-        self.follow(&mut orders);
-        self.configure(&mut orders);
+        if std::mem::replace(&mut self.unsettled, false) {
+            self.follow(&mut orders);
+            self.configure(&mut orders);
+        }
         // Only once routes stand for all that is believed, and every entry says what it means.
         let clear =
             self.basis.is_some() && self.rules.as_ref().is_some_and(|rules| !rules.unclear) && !self.stale;

@@ -23,6 +23,8 @@ pub struct NotCurrent {
     pub source: Option<Key>,
     /// The generation of the source that should be there, if its kind counts generations.
     pub generation: Option<u64>,
+    /// The generation of the source that a copy of ours there was made from, if that is known.
+    pub delivered_generation: Option<u64>,
     /// How it stands.
     pub verdict: Verdict,
     /// The last fault, in the server's words.
@@ -201,9 +203,12 @@ impl Engine {
         let state = self.slots.get(id)?;
         let fan = state.claims.first().and_then(|claim| self.fans.get(claim.fan));
         let source = fan.map(|fan| fan.source.clone());
+        let mark = store.get(&state.key).present().and_then(|target| self.our_mark_on(target));
+        let delivered = mark.map(|mark| mark.origin.generation);
         Some(NotCurrent {
             slot: Some(state.key.clone()),
             generation: source.as_ref().and_then(|source| generation(store, source)),
+            delivered_generation: delivered.filter(|generation| *generation > 0),
             source,
             verdict: state.verdict.clone().unwrap_or(Verdict::Acting),
             fault: state.passing.fault.clone(),
@@ -217,6 +222,7 @@ impl Engine {
             slot: None,
             source: Some(fan.source.clone()),
             generation: generation(store, &fan.source),
+            delivered_generation: None,
             verdict: Verdict::Waiting(Wait::Undecided(Box::new(hold))),
             fault: None,
         })

@@ -76,6 +76,9 @@ impl StandardMarks {
             "version": origin.version.0,
             "intent": want.body.digest.to_string(),
         });
+        if origin.generation > 0 {
+            mark["generation"] = Value::from(origin.generation);
+        }
         if let Some(made) = origin.made_seconds {
             mark["made"] = Value::from(made);
         }
@@ -138,6 +141,7 @@ fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
             },
             uid: Uid::parse(&member("uid")?),
             version: Version(mark.get("version")?.as_u64()?),
+            generation: mark.get("generation").and_then(Value::as_u64).unwrap_or_default(),
             made_seconds: mark.get("made").and_then(Value::as_u64),
             identity: member("identity").map(|identity| Name::new(&identity)),
         },
@@ -177,6 +181,7 @@ mod tests {
             key: key("center", "pos"),
             uid: Uid::parse("u-1"),
             version: Version(7),
+            generation: 3,
             made_seconds: Some(1_700_000_000),
             identity: Some(Name::new("3f5a")),
         };

@@ -102,7 +102,8 @@ fn owner() -> OwnerId {
 
 fn origin() -> Origin {
     let key = Key { cluster: ClusterId::new("center"), ..key() };
-    Origin { key, uid: Uid::parse("1"), version: Version(3), made_seconds: Some(1_000), identity: None }
+    let (uid, version, made_seconds) = (Uid::parse("1"), Version(3), Some(1_000));
+    Origin { key, uid, version, generation: 1, made_seconds, identity: None }
 }
 
 fn mark(owner: &str, leave: bool) -> Marked {
@@ -425,10 +426,17 @@ fn a_copy_that_is_as_wanted_is_left_alone_and_one_that_is_not_is_put_right() {
         let plan =
             answer(&plain(Delivery::Apply), Seen::Present(&target), &ours, |slot| slot.likeness = likeness);
         assert_eq!((plan.verdict, plan.actions.to_vec()), (verdict, actions), "{likeness:?}");
-        let plan = answer(&plain(Delivery::CreateOnly), Seen::Present(&target), &ours, |slot| {
-            slot.likeness = likeness;
-        });
-        assert_eq!(plan.verdict, Verdict::Settled, "create-only, {likeness:?}");
+        let create_only = |mark: &Marked| {
+            let asked = |slot: &mut Slot<'_>| slot.likeness = likeness;
+            answer(&plain(Delivery::CreateOnly), Seen::Present(&target), mark, asked)
+        };
+        assert_eq!(create_only(&mark("us", true)).verdict, Verdict::Settled, "create-only, {likeness:?}");
+        let mark_alone = Action::Deliver { expect: Expect::Uid(target.uid.clone()), how: How::Mark };
+        assert_eq!(
+            create_only(&ours).actions.to_vec(),
+            [mark_alone],
+            "create-only from now on, {likeness:?}"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is wanted arrives, once, and stays as it is wanted.
 
+use mailboat_engine::want::{Delivery, Policy};
+
 use crate::prelude::*;
 
 #[test]
@@ -298,4 +300,34 @@ fn what_waits_for_a_kind_to_be_listed_goes_on_when_it_is_though_nothing_is_in_it
     world.follow("workload", "customizers");
     world.run();
     assert!(world.object(&copy()).is_some(), "nobody was told that there is nothing");
+}
+
+#[test]
+fn what_is_created_once_from_now_on_gets_another_mark_and_nothing_else() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let mut edited = world.object(&copy()).unwrap().clone();
+    edited["data"]["local"] = json!("added at the edge");
+    world.put(&copy(), edited.clone());
+    world.put(&source(), config_map("2"));
+    let mut created_once = translator("p1", &[FLORIN]);
+    created_once.policy =
+        Arc::new(Policy { delivery: Delivery::CreateOnly, ..(*created_once.policy).clone() });
+    configure(&mut world, created_once);
+    world.run();
+    let left = world.object(&copy()).unwrap().clone();
+    assert_eq!(left["data"], edited["data"], "{left:#}");
+    assert!(left["metadata"]["annotations"]["mailboat.dev/mark"].to_string().contains("leave"), "{left:#}");
+    written(&mut world);
+    world.run_for(120_000);
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    // Its source goes, and it stays.
+    world.remove(&source());
+    world.run_for(120_000);
+    assert_eq!(world.object(&copy()).unwrap()["data"], edited["data"]);
+    // Nobody owns it any more.
+    assert!(world.object(&copy()).unwrap()["metadata"]["labels"].get("mailboat.dev/owner").is_none());
 }

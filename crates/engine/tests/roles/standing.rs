@@ -147,3 +147,23 @@ fn how_far_everything_is_delivered_never_says_more_than_is_so() {
     assert_eq!(world.engine.delivered_up_to(&mailbox, read), Some(read));
     assert_eq!(listed(&world, &of("p1"))[0].verdict, Verdict::Refused(Refusal::Rejected));
 }
+
+#[test]
+fn what_is_not_current_tells_which_generation_stands_there() {
+    let mut world = world();
+    let generation = |number: u64| {
+        let mut map = config_map(&number.to_string());
+        map["metadata"]["generation"] = json!(number);
+        map
+    };
+    world.put(&source(), generation(4));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&ClusterId::new("florin")).unwrap().away = true;
+    world.put(&source(), generation(5));
+    world.run_for(2_000);
+    let told = listed(&world, &at("florin"));
+    let [only] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((only.generation, only.delivered_generation), (Some(5), Some(4)));
+}

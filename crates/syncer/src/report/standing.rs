@@ -62,7 +62,7 @@ impl Standing {
 
 fn not_current(told: &NotCurrent, sight: &Sight<'_>) -> Option<NotCurrentObject> {
     let object = told.source.as_ref().or(told.slot.as_ref())?;
-    let generation = told.generation.and_then(|generation| i64::try_from(generation).ok());
+    let number = |generation: Option<u64>| generation.and_then(|generation| i64::try_from(generation).ok());
     let (state, reason) = cause(&told.verdict);
     let kind = &told.slot.as_ref().unwrap_or(object).kind;
     let unserved = matches!(told.verdict, Verdict::Waiting(Wait::Target(Doubt::NotFollowed)))
@@ -85,8 +85,8 @@ fn not_current(told: &NotCurrent, sight: &Sight<'_>) -> Option<NotCurrentObject>
             namespace: object.namespace.to_string(),
             name: object.name.to_string(),
         },
-        generation,
-        delivered_generation: None,
+        generation: number(told.generation),
+        delivered_generation: number(told.delivered_generation),
         state: Some(state),
         reason: reason.to_owned(),
         message,

@@ -34,6 +34,8 @@ pub(super) struct Believed {
     look_at: Option<Moment>,
     /// The revision up to which it is known as a whole, after lists and a look.
     whole: Option<u64>,
+    /// What is not there any more was let go since it became known as a whole.
+    tidied: bool,
     /// What the engine was last told; at first it knows of nothing.
     told: Option<u64>,
     /// Why the last look was not believed.
@@ -60,6 +62,7 @@ impl Believed {
             looking: None,
             look_at: Some(Moment(0)),
             whole: None,
+            tidied: false,
             told: None,
             doubt: None,
         }
@@ -174,6 +177,7 @@ impl Believed {
             if looking.left.is_empty() {
                 self.doubt = None;
                 self.whole = Some(self.revision);
+                self.tidied = false;
             } else {
                 self.looking = Some(Looking { asked: None, ..looking });
             }
@@ -183,9 +187,10 @@ impl Believed {
     /// Lets go of configuration that is not there any more. Called when a look has shown solid ground, and before what
     /// is asked for is made anew.
     pub(super) fn let_go(&mut self, store: &Store) -> bool {
-        if self.whole != Some(self.revision) || !self.is_listed(store) {
+        if self.tidied || self.whole != Some(self.revision) || !self.is_listed(store) {
             return false;
         }
+        self.tidied = true;
         let before = self.configs.len();
         let Self { mailbox, grounds, shown, .. } = self;
         let mut redefined = None;
