@@ -121,6 +121,8 @@ pub struct Engine {
     pub(crate) unsettled: BTreeSet<SlotId>,
     /// What nobody claims and cannot be settled, by the source of which too little is known.
     pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// Slots that wait for their namespace to come or to be gone, by the namespace.
+    pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
     /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
     pub(crate) unshown: BTreeMap<Key, (Version, SlotId)>,
     pub(crate) breaker: Breaker,
@@ -174,6 +176,7 @@ impl Engine {
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            homeless: BTreeMap::new(),
             unshown: BTreeMap::new(),
             breaker,
             configuration: None,

@@ -16,6 +16,7 @@ pub mod orders;
 pub mod script;
 
 mod definitions;
+mod namespaces;
 mod oracle;
 mod process;
 mod roles;

@@ -8,7 +8,7 @@ use mailboat_object::wire::{Call, Verb};
 
 use crate::Report;
 use crate::process::Process;
-use crate::roles::{MANAGER, boats, edge, key};
+use crate::roles::{MANAGER, boats, edge, key, namespaces};
 use crate::script::Workspace;
 use crate::servers::{
     Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
@@ -66,6 +66,12 @@ impl Oracle {
         report: &mut Report,
     ) -> Result<(), String> {
         self.last_call = format!("{:?} of {}", call.verb, call.key);
+        if call.key.kind == namespaces() {
+            return match (&call.verb, &done.before) {
+                (Verb::Create { .. }, None) => Ok(()),
+                (other, _) => Err(format!("a namespace was written: {other:?} of {}", call.key)),
+            };
+        }
         self.written.insert(slot_of(&call.key));
         if Servers::of(&call.key.cluster) == 0 {
             return match &call.verb {

@@ -22,6 +22,7 @@ pub fn all() -> Vec<Script> {
 fn disappearing(workspace: Workspace) -> Vec<Step> {
     let mut steps = vec![
         Step::Delete(workspace, 1),
+        Step::DropNamespace(workspace, 1),
         Step::DropKind(workspace),
         Step::DropWorkspace(workspace),
         Step::Crash(1_500),
@@ -65,7 +66,7 @@ mod tests {
     fn every_order_is_there_once() {
         let orders = permutations(&disappearing(Workspace::Mailbox));
         let different: BTreeSet<String> = orders.iter().map(|order| format!("{order:?}")).collect();
-        assert_eq!((orders.len(), different.len()), (120, 120));
-        assert_eq!(all().len(), 3 * 120 * GAPS.len());
+        assert_eq!((orders.len(), different.len()), (720, 720));
+        assert_eq!(all().len(), 3 * 720 * GAPS.len());
     }
 }

@@ -20,8 +20,8 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
 use crate::roles::{
-    MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, placements, publisher, skiffs,
-    translator, view, workload,
+    MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, namespaces, placements,
+    publisher, skiffs, translator, view, workload,
 };
 use crate::script::BOUND;
 use crate::servers::{Servers, kind_name};
@@ -62,6 +62,8 @@ pub(crate) struct FollowerState {
     pub(crate) kind: KindId,
     asked: Option<Turn>,
     pub(crate) lists: u32,
+    /// Which state the list shows that is being read.
+    pub(crate) list_shows: Option<usize>,
     pub(crate) read: usize,
 }
 
@@ -97,7 +99,9 @@ impl Process {
             process.engine.cluster(bound(number), Abilities { apply: true, whole: true });
         }
         for number in 0..edges {
-            process.follow(&edge(number), &[boats()], &mut news);
+            // Not everybody may read namespaces: where they are not shown, a refusal tells that one is missing.
+            let kinds = [boats(), namespaces()];
+            process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
             let id = DestinationId(u32::from(number));
             process.engine.destination(Destination { id, cluster: edge(number) });
         }
@@ -150,7 +154,10 @@ impl Process {
         for kind in kinds {
             let feed = FeedId { place: place.clone(), endpoint: endpoint(), kind: kind.clone() };
             let definition = Definition {
-                api_version: Name::new(&format!("{}/v1", kind.group())),
+                api_version: Name::new(
+                    if kind.group().is_empty() { "v1".to_owned() } else { format!("{}/v1", kind.group()) }
+                        .as_str(),
+                ),
                 kind_name: Name::new(kind_name(kind)),
                 manager: Name::new(MANAGER),
                 filter: Filter::All,
@@ -167,6 +174,7 @@ impl Process {
                     kind: kind.clone(),
                     asked: None,
                     lists: 0,
+                    list_shows: None,
                     read: 0,
                 });
             }

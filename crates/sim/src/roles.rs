@@ -80,9 +80,25 @@ pub(crate) fn placements() -> KindId {
     KindId::new("sim.mailboat.dev", "placements")
 }
 
-/// The key of an object of the simulated world; none of its kinds has namespaces.
+/// Namespaces, at the center and at edges.
+pub(crate) fn namespaces() -> KindId {
+    KindId::new("", "namespaces")
+}
+
+/// What namespaces are called, by their number.
+pub(crate) const NAMESPACES: [&str; 2] = ["even", "odd"];
+
+/// The namespace of a source and of its copies, which goes by the number that their names end with.
+pub(crate) fn namespace_of(name: &str) -> Name {
+    let odd = name.ends_with(['1', '3', '5', '7', '9']);
+    Name::new(NAMESPACES[usize::from(odd)])
+}
+
+/// The key of an object of the simulated world. What is delivered stands in a namespace, and nothing else does.
 pub(crate) fn key(cluster: ClusterId, kind: KindId, name: &str) -> Key {
-    Key { cluster, kind, namespace: Name::EMPTY, name: Name::new(name) }
+    let namespaced = kind == boats() || kind == skiffs();
+    let namespace = if namespaced { namespace_of(name) } else { Name::EMPTY };
+    Key { cluster, kind, namespace, name: Name::new(name) }
 }
 
 /// The marks on all copies.
@@ -166,11 +182,13 @@ impl Route for SimRoute {
     fn project(&self, source: &Object, to: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
         let name = format!("{}{}", (self.prefix)(&source.key.cluster), source.key.name);
         let spec = source.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
+        let slot = key(to.cluster.clone(), boats(), &name);
         let body = json!({
-            "apiVersion": "example.dev/v1", "kind": "Boat", "metadata": { "name": name }, "spec": spec,
+            "apiVersion": "example.dev/v1", "kind": "Boat",
+            "metadata": { "namespace": slot.namespace.as_str(), "name": name }, "spec": spec,
         });
         Ok(vec![Want {
-            slot: key(to.cluster.clone(), boats(), &name),
+            slot,
             origin: Origin::of(source),
             body: Body { digest: digest_of_value(&body), json: Arc::from(body.to_string().into_bytes()) },
             policy: Arc::clone(&self.policy),

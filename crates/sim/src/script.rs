@@ -78,10 +78,12 @@ pub enum Step {
     ChangeKind(Workspace),
     /// The kind is defined or bound anew.
     RedefineKind(Workspace),
+    /// A user deletes a namespace at the center, and with it all sources in it.
+    DropNamespace(Workspace, u8),
+    /// Somebody at an edge deletes a namespace, and with it whatever stands in it.
+    EdgeDropNamespace(u8, u8),
     /// The identity of the export is replaced: whatever was stored under the old one is not shown any more.
     ReplaceIdentity,
-    /// A binding is told the export's present identity.
-    Rebind(u8),
     /// The endpoint slice of the export has no URL.
     LoseUrl,
     /// It has one again.
@@ -92,8 +94,9 @@ pub enum Step {
     Backup,
     /// The center is restored from its last backup.
     Restore,
-    /// The process's clock jumps forward by so many milliseconds.
-    Jump(u32),
+    /// The process stands still for so many milliseconds, as on a machine that is moved or overloaded, and then finds that
+    /// the world went on.
+    Pause(u32),
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -110,10 +113,10 @@ impl Step {
                 | Self::Displace(_)
                 | Self::Rename(..)
                 | Self::DropKind(_)
+                | Self::DropNamespace(..)
                 | Self::ChangeKind(_)
                 | Self::RedefineKind(_)
                 | Self::ReplaceIdentity
-                | Self::Rebind(_)
                 | Self::DropWorkspace(_)
         )
     }
@@ -244,13 +247,7 @@ impl Dice {
                 Step::DropKind(workspace)
             }
             91 if self.below(3) == 0 => Step::DropWorkspace(self.workspace()),
-            92 if self.below(3) == 0 => {
-                // The export's bindings are told one by one, within a second on real servers.
-                for workspace in 0..BOUND {
-                    lines.push((now + self.number(5_000), Step::Rebind(workspace)));
-                }
-                Step::ReplaceIdentity
-            }
+            92 if self.below(3) == 0 => Step::ReplaceIdentity,
             93 if self.below(2) == 0 => {
                 lines.push((now + self.number(60_000), Step::FindUrl));
                 Step::LoseUrl
@@ -260,7 +257,9 @@ impl Dice {
                 Step::Backup
             }
             94 => Step::ChangeKind(self.workspace()),
-            95 => Step::Jump(u32::from(self.below(200)) * 1_000),
+            96 => Step::DropNamespace(self.workspace(), self.below(2)),
+            97 => Step::EdgeDropNamespace(self.below(edges.into()), self.below(2)),
+            95 => Step::Pause(u32::from(self.below(200)) * 1_000),
             _ => Step::Noise(self.below(30)),
         };
         lines.push((now, step));

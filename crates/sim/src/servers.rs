@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_machinery::builtin::kind_without_schema;
 use mailboat_machinery::{
     DeleteOptions, Flavor, Kind, ListRequest, ListVersion, Machine, Moment, Patch, Seeded, Settings, Status,
     Stored, WriteOptions,
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::roles::{
     MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, definitions, edge, key,
-    mailbox, placements, provider, skiffs, workload,
+    mailbox, namespaces, placements, provider, skiffs, workload,
 };
 use crate::script::{BOUND, What, Workspace};
 use crate::truth::{Ending, Truth};
@@ -46,15 +47,16 @@ impl Servers {
         let boat = || definition_of(&boats());
         let placement = || definition_of(&placements());
         let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
-        center.serve(&workload(), [boat(), placement(), definition_of(&definitions())]);
-        center.serve(&mailbox(), [boat(), definition_of(&definitions())]);
+        let namespace = || definition_of(&namespaces());
+        center.serve(&workload(), [boat(), placement(), namespace(), definition_of(&definitions())]);
+        center.serve(&mailbox(), [boat(), namespace(), definition_of(&definitions())]);
         for cluster in (0..BOUND).map(bound).chain([provider()]) {
-            center.serve(&cluster, [definition_of(&skiffs()), definition_of(&bindings())]);
+            center.serve(&cluster, [definition_of(&skiffs()), namespace(), definition_of(&bindings())]);
         }
         let mut machines = vec![center];
         for number in 0..edges {
             let mut machine = Machine::new(Settings::default());
-            machine.serve(&edge(number), [boat()]);
+            machine.serve(&edge(number), [boat(), namespace()]);
             machines.push(machine);
         }
         let mut servers = Self {
@@ -78,7 +80,11 @@ impl Servers {
         edge.map_or(0, |number| number + 1)
     }
 
-    fn act<T>(&mut self, server: usize, act: impl FnOnce(&mut Machine, &mut Moment<'_>) -> T) -> Option<T> {
+    pub(crate) fn act<T>(
+        &mut self,
+        server: usize,
+        act: impl FnOnce(&mut Machine, &mut Moment<'_>) -> T,
+    ) -> Option<T> {
         let mut moment = Moment { now_seconds: self.seconds, random: &mut self.chance };
         self.machines.get_mut(server).map(|machine| act(machine, &mut moment))
     }
@@ -92,11 +98,13 @@ impl Servers {
     pub(crate) fn put(&mut self, workspace: Workspace, name: u8, label: u8, value: u64) {
         let name = format!("n{name}");
         let label = format!("l{label}");
+        let key = source_key(workspace, &name);
         let body = json!({
             "apiVersion": "example.dev/v1", "kind": kind_name(&kind_in(workspace)),
-            "metadata": { "name": name, "labels": { PLACE_LABEL: label } }, "spec": { "v": value },
+            "metadata": { "namespace": key.namespace.as_str(), "name": name, "labels": { PLACE_LABEL: label } },
+            "spec": { "v": value },
         });
-        let key = source_key(workspace, &name);
+        self.make_namespace(&key);
         // An update by its user changes the content alone: the label has a step of its own.
         if self.by_user(&key, &body, &json!({ "spec": { "v": value } })) {
             let label = self.label_of(&key).unwrap_or(label);
@@ -152,11 +160,12 @@ impl Servers {
 
     /// Somebody at an edge creates an object of their own, or changes whatever has that name.
     pub(crate) fn edge_put(&mut self, number: u8, name: &str, value: u64) {
+        let key = key(edge(number), boats(), name);
         let body = json!({
             "apiVersion": "example.dev/v1", "kind": "Boat",
-            "metadata": { "name": name }, "spec": foreign_spec(value),
+            "metadata": { "namespace": key.namespace.as_str(), "name": name }, "spec": foreign_spec(value),
         });
-        let key = key(edge(number), boats(), name);
+        self.make_namespace(&key);
         let ours = self.get(&key).is_some_and(|object| is_marked(&object));
         let mut change = if ours { json!({ "v": value }) } else { foreign_spec(value) };
         if !ours && let Some(other) = ["v", "own"].into_iter().find(|field| change.get(field).is_none()) {
@@ -250,7 +259,7 @@ impl Servers {
         self.begin_to_undefine(workspace);
         self.undefine(workspace);
         if let Some(center) = self.machines.first_mut() {
-            for kind in [kind_in(workspace), placements(), bindings(), definitions()] {
+            for kind in [kind_in(workspace), placements(), namespaces(), bindings(), definitions()] {
                 center.stop_serving(&cluster_of(workspace), &kind);
             }
         }
@@ -315,7 +324,12 @@ impl Servers {
             Err(Fault::new(FaultKind::Forbidden, "access denied"))
         } else {
             let done = self.act(server, |machine, moment| carry_out(machine, call, preconditions, moment));
-            done.unwrap_or_else(|| Err(Status::unserved())).map_err(|status| fault_of(&status))
+            done.unwrap_or_else(|| Err(Status::unserved())).map_err(|status| match status.code() {
+                404 if lacks_namespace(&status, call) => {
+                    Fault::new(FaultKind::NoNamespace, status.to_string())
+                }
+                _ => fault_of(&status),
+            })
         };
         let changed = self.machines.get(server).map(Machine::version) != version;
         Done { answer, before, changed }
@@ -427,6 +441,11 @@ pub(crate) fn fault_of(status: &Status) -> Fault {
         (404, _) if !status.body().details.name.is_empty() => FaultKind::NotFound,
         (404, _) => FaultKind::Unserved,
         (410, _) => FaultKind::Expired,
+        (403, _)
+            if status.body().details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") =>
+        {
+            FaultKind::Retry(None)
+        }
         (403, _) => FaultKind::Forbidden,
         (400 | 422, _) => FaultKind::Invalid,
         _ => FaultKind::Retry(None),
@@ -434,8 +453,17 @@ pub(crate) fn fault_of(status: &Status) -> Fault {
     Fault::new(kind, status.to_string())
 }
 
+/// Whether a call failed because the namespace that it wrote in is not there.
+fn lacks_namespace(status: &Status, call: &Call) -> bool {
+    status.body().details.kind == namespaces().resource() && call.key.kind != namespaces()
+}
+
 pub(crate) fn definition_of(kind: &KindId) -> Arc<Kind> {
-    let plain = Kind::permissive(kind.clone(), "v1", kind_name(kind), false);
+    if *kind == namespaces() {
+        return Arc::new(kind_without_schema(kind.clone(), "v1", kind_name(kind), false));
+    }
+    let namespaced = *kind == boats() || *kind == skiffs();
+    let plain = Kind::permissive(kind.clone(), "v1", kind_name(kind), namespaced);
     Arc::new(if *kind == placements() { plain } else { plain.with_status() })
 }
 
@@ -444,6 +472,7 @@ pub(crate) fn kind_name(kind: &KindId) -> &'static str {
     match kind.resource() {
         "boats" => "Boat",
         "skiffs" => "Skiff",
+        "namespaces" => "Namespace",
         "apibindings" => "APIBinding",
         "customresourcedefinitions" => "CustomResourceDefinition",
         _ => "Placement",

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mailboat_engine::engine::Ticket;
 use mailboat_engine::look::Look;
 use mailboat_machinery::{Random as _, Seeded, Watch};
-use mailboat_object::key::KindId;
+use mailboat_object::key::{ClusterId, KindId};
 use mailboat_object::wire::{Fault, Reply};
 use mailboat_store::Turn;
 
@@ -26,6 +26,8 @@ const EVENTS_OF_AN_EDGE: u64 = 15_000;
 const CALL_TIMEOUT: u64 = 20_000;
 /// A workspace that is being deleted is gone after so many milliseconds.
 const WORKSPACE_ENDS_AFTER: u64 = 5_000;
+/// A namespace whose objects' kind is not served is looked at again after so many milliseconds.
+const NAMESPACE_TRIED_AGAIN_AFTER: u64 = 5_000;
 /// How often an idle watch is sent a bookmark, in milliseconds.
 const BOOKMARK_EVERY: u64 = 60_000;
 /// Longer than any watch, dead link and back-off last, one after the other: by then everything is as it will be.
@@ -46,7 +48,24 @@ enum Event {
     Start,
     WorkspaceGone(Workspace),
     Unbound(Workspace),
+    Rebind(u8),
+    EmptyNamespaces(ClusterId),
     Slice(u64, bool),
+}
+
+impl Event {
+    /// Whether the process itself takes part in it.
+    fn concerns_process(&self) -> bool {
+        matches!(
+            self,
+            Self::Back { .. }
+                | Self::Pump(_)
+                | Self::Bookmark(_)
+                | Self::EndStream(_)
+                | Self::Wake(_)
+                | Self::Slice(..)
+        )
+    }
 }
 
 enum Answer {
@@ -86,8 +105,8 @@ pub(crate) struct World<'o> {
     partitioned: BTreeSet<usize>,
     noise: u64,
     stale: BTreeMap<usize, u8>,
-    /// How far the process's clock is ahead.
-    ahead: u64,
+    /// The process stands still until then.
+    stands_until: u64,
     /// Whether the export's endpoint slice has a URL.
     url: bool,
     /// The number of the state that the center was last restored to.
@@ -156,7 +175,7 @@ impl<'o> World<'o> {
             partitioned: BTreeSet::new(),
             noise: 0,
             stale: BTreeMap::new(),
-            ahead: 0,
+            stands_until: 0,
             url: true,
             restored_at: None,
             dice: Seeded(seed ^ 0x00d1_ce00),
@@ -191,6 +210,11 @@ impl<'o> World<'o> {
             if at > end {
                 self.heap.insert((at, number), event);
                 break;
+            }
+            if at < self.stands_until && event.concerns_process() {
+                // In the order in which it came.
+                self.heap.insert((self.stands_until, number), event);
+                continue;
             }
             self.now = at;
             self.servers.seconds = BEGINNING + at / 1_000;
@@ -259,10 +283,21 @@ impl<'o> World<'o> {
                 self.servers.undefine(workspace);
                 self.pump_all(0);
             }
+            Event::Rebind(number) => {
+                self.servers.rebind(number);
+                self.pump_all(0);
+            }
+            Event::EmptyNamespaces(cluster) => {
+                if self.servers.empty_namespaces(&cluster) {
+                    self.pump_all(Servers::of(&cluster));
+                } else {
+                    self.schedule(NAMESPACE_TRIED_AGAIN_AFTER, Event::EmptyNamespaces(cluster));
+                }
+            }
             Event::Slice(generation, url) => {
-                let clock = self.now + self.ahead;
+                let now = self.now;
                 if let Some(process) = self.process.as_mut().filter(|_| generation == self.generation) {
-                    process.slice(clock, url);
+                    process.slice(now, url);
                     self.drive();
                 }
             }
@@ -273,14 +308,14 @@ impl<'o> World<'o> {
     fn start(&mut self) {
         self.report.starts += 1;
         let seed = self.seed ^ self.generation;
-        let clock = self.now + self.ahead;
-        self.process = Some(Process::start(clock, self.edges, self.url, seed, self.options.mutations));
+        self.process = Some(Process::start(self.now, self.edges, self.url, seed, self.options.mutations));
         self.drive();
     }
 
     /// Ends the process and forgets all that it knew. What it has sent may still arrive.
     fn crash(&mut self, down_for: u64) {
         self.generation += 1;
+        self.stands_until = 0;
         self.process = None;
         self.wakes_at = None;
         self.streams.clear();
@@ -291,14 +326,13 @@ impl<'o> World<'o> {
 
     /// Lets the process ask all that it wants to, and sees that it is woken in time.
     fn drive(&mut self) {
-        let clock = self.now + self.ahead;
         let Some(process) = &mut self.process else { return };
-        let (requests, wake) = process.next(clock);
+        let (requests, wake) = process.next(self.now);
         for request in requests {
             self.send(request);
         }
         if let Some(wake) = wake {
-            let at = wake.saturating_sub(self.ahead).max(self.now + 1);
+            let at = wake.max(self.now + 1);
             if self.wakes_at.is_none_or(|before| at < before) {
                 self.wakes_at = Some(at);
                 self.schedule_at(at, Event::Wake(self.generation));
@@ -319,9 +353,12 @@ impl<'o> World<'o> {
     fn restoring_was_noticed(&self) -> bool {
         let Some(restored) = self.restored_at else { return true };
         let Some(process) = &self.process else { return false };
-        process.followers.iter().filter(|one| one.follower.is_running()).all(|one| {
-            one.cluster.as_ref().is_some_and(|cluster| Servers::of(cluster) != 0) || one.read >= restored
-        })
+        let mut running = process.followers.iter().filter(|one| one.follower.is_running());
+        // While the view has no URL, nobody follows what it shows.
+        running.clone().any(|one| one.cluster.is_none())
+            && running.all(|one| {
+                one.cluster.as_ref().is_some_and(|cluster| Servers::of(cluster) != 0) || one.read >= restored
+            })
     }
 
     /// All faults end. What is lost stays lost, and dead streams are found out by their time.

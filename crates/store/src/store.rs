@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 use self::bindings::{Bindings, is_bindings};
 use self::deletions::Deletions;
 use self::entry::{Address, Entry, State};
-use self::track::{Bond, Feed, Past, Track};
+use self::track::{Bond, Feed, Member, Past, Track};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Absence, Change, Doubt, Gone, News, Seen};
 
@@ -133,17 +133,23 @@ impl Store {
         }
     }
 
-    /// The `identityHash` under which a kind of a cluster is bound and believed, where bindings tell it.
+    /// The `identityHash` under which a kind of a cluster is bound and believed, where bindings tell it. A binding that is
+    /// newer than what was read of the kind tells nothing of that: it may have been rewritten in between.
     pub fn identity(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Name> {
         let (_, track) = self.covering(cluster, kind)?;
-        track.members.get(cluster)?.identity.as_ref()
+        let member = track.members.get(cluster)?;
+        member.identity.as_ref().filter(|_| member.confirmed || track.whole.is_some())
     }
 
-    /// Whether a cluster is seen through a view, and the binding that shows this kind of it is not known yet.
+    /// Whether a cluster is seen through a view, and the binding that shows what was read of this kind is not known yet.
     pub fn is_unbound(&self, cluster: &ClusterId, kind: &KindId) -> bool {
         self.covering(cluster, kind).is_some_and(|(_, track)| {
-            let bond = track.members.get(cluster).map_or(Bond::Never, |member| member.bond);
-            track.whole.is_none() && bond == Bond::Never
+            let unconfirmed = |member: &Member| match member.bond {
+                Bond::Never => true,
+                Bond::Engaged(_) => !member.confirmed,
+                Bond::Withdrawn | Bond::Strange => false,
+            };
+            track.whole.is_none() && track.members.get(cluster).is_none_or(unconfirmed)
         })
     }
 
@@ -366,6 +372,7 @@ impl Store {
             track.awaiting.remove(cluster);
         }
         let Some(member) = track.members.get_mut(cluster) else { return };
+        member.confirmed |= matches!(standing, Ok(()) | Err(Doubt::Claimed));
         // While the place is in total doubt, one line has said so for all of its clusters.
         if !place_total && member.announced != standing {
             member.announced = standing;

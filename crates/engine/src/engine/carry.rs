@@ -210,6 +210,7 @@ impl Engine {
         self.count(id);
         let decided = self.decide(now, store, id, &sight);
         self.notice(id, &decided.verdict);
+        self.await_namespace(id, &decided.verdict);
         if let Some(state) = self.slots.get_mut(id) {
             state.settled = match (&decided.verdict, &sight.wanted, &sight.target) {
                 // What depends on a finalizer of its source depends on more than is remembered here.

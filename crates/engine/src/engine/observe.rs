@@ -9,8 +9,11 @@ use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::{Change, News, Seen};
 use mailboat_store::store::Store;
 
+use super::sight::namespace_of;
 use super::{Engine, keys, urgency};
+use crate::plan::{Verdict, Wait};
 use crate::queue::Urgency;
+use crate::slots::SlotId;
 
 impl Engine {
     /// Something was learned.
@@ -48,6 +51,7 @@ impl Engine {
         }
         self.observe_copy(change, urgency);
         self.observe_target(change, urgency);
+        self.house(&change.key, urgency);
         self.settle_waiting(&change.key);
         self.report_is_shown(change);
     }
@@ -104,6 +108,22 @@ impl Engine {
         self.plan_later(slot, urgency);
     }
 
+    /// Notes that a slot waits for its namespace, if it does.
+    pub(super) fn await_namespace(&mut self, id: SlotId, verdict: &Verdict) {
+        if matches!(verdict, Verdict::Waiting(Wait::Namespace | Wait::NamespaceEnding))
+            && let Some(state) = self.slots.get(id)
+        {
+            self.homeless.entry(namespace_of(&state.key)).or_default().insert(id);
+        }
+    }
+
+    /// A namespace came, changed or went: whoever waits for that is looked at again.
+    fn house(&mut self, namespace: &Key, urgency: Urgency) {
+        for slot in self.homeless.remove(namespace).into_iter().flatten() {
+            self.plan_later(slot, urgency);
+        }
+    }
+
     /// A whole kind became known or doubtful at a place: every source that is read there, every slot of it, and whoever
     /// read anything of it is looked at again.
     fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
@@ -140,6 +160,10 @@ impl Engine {
         }
         for slot in self.slots.of_kind(cluster, kind) {
             self.plan_later(slot, Urgency::Listed);
+        }
+        let namespaces: Vec<Key> = self.homeless.keys().filter(|key| concerns(key)).cloned().collect();
+        for namespace in namespaces {
+            self.house(&namespace, Urgency::Listed);
         }
         self.settle_all_waiting(concerns);
         self.report_again(concerns);

@@ -288,7 +288,7 @@ fn unknown_configuration() -> Hold {
 }
 
 /// The namespace of a key, as an object.
-fn namespace_of(key: &Key) -> Key {
+pub(super) fn namespace_of(key: &Key) -> Key {
     Key {
         cluster: key.cluster.clone(),
         kind: KindId::new("", "namespaces"),

@@ -147,6 +147,31 @@ fn another_hand_on_our_fields_is_put_right() {
 }
 
 #[test]
+fn what_went_with_its_namespace_comes_back_when_the_namespace_is_gone() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let namespace = key("florin", "namespaces", "", "till");
+    let mut ending = world.object(&namespace).unwrap().clone();
+    ending["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
+    world.put(&namespace, ending);
+    world.remove(&copy());
+    world.run_for(600_000);
+    assert!(world.object(&copy()).is_none());
+    let why = explain(&world, &copy());
+    assert!(why.contains("its namespace is being deleted"), "{why}");
+    world.remove(&namespace);
+    world.run();
+    assert!(
+        world.object(&namespace).is_some() && world.object(&copy()).is_some(),
+        "{}",
+        explain(&world, &copy())
+    );
+}
+
+#[test]
 fn a_missing_namespace_is_made_first() {
     let mut world = world();
     world.put(&key("tenant", "configmaps", "till", "pos"), config_map("1"));

@@ -1,7 +1,11 @@
 //! What users and faults do.
 
+use mailboat_object::key::ClusterId;
+
 use super::{Event, WORKSPACE_ENDS_AFTER, World};
-use crate::script::{Step, Workspace};
+use crate::roles::edge;
+use crate::script::{BOUND, Step, Workspace};
+use crate::servers::cluster_of;
 
 impl World<'_> {
     pub(super) fn step(&mut self, step: &Step) {
@@ -16,6 +20,7 @@ impl World<'_> {
             | Step::Serve(workspace, _)
             | Step::Unserve(workspace, _)
             | Step::DropKind(workspace)
+            | Step::DropNamespace(workspace, _)
             | Step::ChangeKind(workspace)
             | Step::DropWorkspace(workspace)
                 if dying(*workspace) => {}
@@ -65,11 +70,13 @@ impl World<'_> {
                 let after = self.draw(2_000);
                 self.schedule(after, Event::Unbound(*workspace));
             }
+            Step::DropNamespace(workspace, number) => self.drop_namespace(cluster_of(*workspace), *number),
+            Step::EdgeDropNamespace(number, namespace) => self.drop_namespace(edge(*number), *namespace),
             Step::ReplaceIdentity => {
                 self.servers.replace_identity();
                 self.cut(0);
+                self.rebind_all();
             }
-            Step::Rebind(number) => self.servers.rebind(*number),
             Step::LoseUrl => self.slice(false),
             Step::FindUrl => self.slice(true),
             Step::ChangeKind(workspace) => self.servers.change_definition(*workspace, value),
@@ -85,18 +92,34 @@ impl World<'_> {
                     self.restored_at = Some(self.servers.truth.number());
                     for workspace in Workspace::all() {
                         self.schedule(WORKSPACE_ENDS_AFTER, Event::WorkspaceGone(workspace));
+                        self.schedule(WORKSPACE_ENDS_AFTER, Event::EmptyNamespaces(cluster_of(workspace)));
                     }
                     self.cut(0);
+                    self.rebind_all();
                 }
             }
-            Step::Jump(milliseconds) => {
-                self.ahead += u64::from(*milliseconds);
-                self.drive();
+            Step::Pause(milliseconds) => {
+                self.stands_until = self.stands_until.max(self.now + u64::from(*milliseconds));
             }
             Step::Noise(percent) => self.noise = u64::from(*percent),
         }
         for server in 0..self.servers.machines.len() {
             self.pump_all(server);
+        }
+    }
+
+    /// The export's bindings are told its present identity, one by one; within a second on real servers.
+    fn rebind_all(&mut self) {
+        for number in 0..BOUND {
+            let after = self.draw(5_000);
+            self.schedule(after, Event::Rebind(number));
+        }
+    }
+
+    fn drop_namespace(&mut self, cluster: ClusterId, number: u8) {
+        if self.servers.drop_namespace(cluster.clone(), number) {
+            let after = self.draw(2_000);
+            self.schedule(after, Event::EmptyNamespaces(cluster));
         }
     }
 }

@@ -163,6 +163,14 @@ impl World<'_> {
                 self.oracle.center_showed_its_past();
             }
         }
+        // All pages of a list show what its first one does.
+        let process = self.process.as_mut();
+        if let Some(one) = process.and_then(|process| process.followers.get_mut(index)).filter(|_| !probes) {
+            if continue_token.is_some() {
+                shows = one.list_shows;
+            }
+            one.list_shows = shows;
+        }
         let request = ListRequest {
             cluster,
             kind,
@@ -225,7 +233,6 @@ impl World<'_> {
     }
 
     pub(super) fn pump(&mut self, id: u64) {
-        let clock = self.now + self.ahead;
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.pumping = false;
         let Some(machine) = self.servers.machines.get(stream.server) else { return };
@@ -234,21 +241,21 @@ impl World<'_> {
             return;
         }
         let events = machine.poll(&mut stream.watch, usize::MAX);
-        self.lines(id, clock, &events);
+        self.lines(id, &events);
     }
 
     pub(super) fn bookmark(&mut self, id: u64) {
-        let clock = self.now + self.ahead;
         let Some(stream) = self.streams.get(&id) else { return };
         if !stream.stalled && !self.partitioned.contains(&stream.server) {
             let machine = self.servers.machines.get(stream.server);
             let bookmark = machine.and_then(|machine| machine.bookmark(&stream.watch));
-            self.lines(id, clock, bookmark.as_slice());
+            self.lines(id, bookmark.as_slice());
         }
         self.schedule(BOOKMARK_EVERY, Event::Bookmark(id));
     }
 
-    pub(super) fn lines(&mut self, id: u64, clock: u64, events: &[WatchEvent]) {
+    pub(super) fn lines(&mut self, id: u64, events: &[WatchEvent]) {
+        let clock = self.now;
         let Some(stream) = self.streams.get(&id) else { return };
         let (follower, turn) = (stream.follower, stream.turn);
         let kind = crate::servers::definition_of(&stream.kind);
@@ -292,9 +299,9 @@ impl World<'_> {
         for id in streams {
             let Some(stream) = self.streams.remove(&id) else { continue };
             let fault = Fault::new(FaultKind::Retry(None), "connection reset");
-            self.back(Answer::Failed(stream.follower, stream.turn, fault));
+            let answer = Answer::Failed(stream.follower, stream.turn, fault);
+            self.schedule(0, Event::Back { generation: self.generation, answer });
         }
-        self.drive();
     }
 
     pub(super) fn stall(&mut self, server: usize) {
@@ -316,7 +323,7 @@ impl World<'_> {
             Answer::Looked(ticket, found) => format!("look {} finds {found:?}", ticket.0),
             Answer::Configuration(revision, found) => format!("configuration {revision}: {found:?}"),
         });
-        let clock = self.now + self.ahead;
+        let clock = self.now;
         let Some(process) = &mut self.process else { return };
         match answer {
             Answer::Page(index, turn, body, shows) => {

@@ -93,7 +93,7 @@ impl Store {
         let Some((Tie::Bound(identity), since)) = self.tie(place, cluster, kind) else { return false };
         let Some(track) = self.track_mut(place, kind) else { return false };
         let member = track.member(cluster);
-        member.identity = identity;
+        (member.identity, member.confirmed) = (identity, false);
         member.bond = Bond::Engaged(since);
         // What was listed under the old identity says nothing about the new one.
         track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);

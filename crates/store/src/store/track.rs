@@ -169,6 +169,9 @@ pub(super) struct Member {
     pub(super) bond: Bond,
     /// The identity that is believed: the first that was seen, or one that was accepted since.
     pub(super) identity: Option<Name>,
+    /// What was read of the kind is as new as the binding that names this identity. A newer binding may have been
+    /// rewritten since, and tells nothing of what was read before.
+    pub(super) confirmed: bool,
     /// The identity under which its binding shows the kind now.
     shown_under: Option<Name>,
     /// Seen through a claim: objects leave such a view without being deleted, and before the binding says so.
@@ -236,6 +239,7 @@ impl Track {
         self.members.entry(cluster.clone()).or_insert_with(|| Member {
             bond: Bond::Never,
             identity: None,
+            confirmed: false,
             shown_under: None,
             claimed: false,
             read_withdrawn: BTreeMap::new(),

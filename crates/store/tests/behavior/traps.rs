@@ -183,6 +183,26 @@ fn an_empty_list_under_another_identity_is_no_absence_though_the_bindings_are_he
 }
 
 #[test]
+fn a_binding_that_is_newer_than_what_was_read_does_not_tell_its_identity() {
+    let mut rig = Rig::new(Mode::View);
+    rig.servers[0].bind("one", true);
+    rig.servers[0].put("one", "ale", 1, false);
+    rig.read(0);
+    let identity = |rig: &Rig| rig.store.identity(&ClusterId::new("one"), &configmaps()).cloned();
+    let is_unbound = |rig: &Rig| rig.store.is_unbound(&ClusterId::new("one"), &configmaps());
+    assert!(identity(&rig).is_none() && is_unbound(&rig), "no binding was read");
+    // Under the identity that the binding names now, there is no ale.
+    rig.servers[0].replace_identity();
+    rig.servers[0].follow_identity("one");
+    rig.cut(0);
+    rig.read_bindings(0);
+    assert!(matches!(rig.seen(&key("one", "ale")), Known::Present(_)), "as it was read");
+    assert!(identity(&rig).is_none() && is_unbound(&rig), "it was not read under this identity");
+    rig.quiet();
+    assert!(identity(&rig).is_some() && !is_unbound(&rig));
+}
+
+#[test]
 fn the_binding_that_named_another_identity_may_go_again_and_the_old_one_is_still_not_what_is_shown() {
     let mut rig = harbor();
     for server in 0..2 {
