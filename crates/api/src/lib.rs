@@ -9,7 +9,7 @@
 //!
 //! **Reading order.** [`names`] for the vocabulary, then [`edge`] (what users and the center write),
 //! [`workload`] and [`scheduling`] (the second inventory), [`syncagent`] (publishing a service), [`kcp`]
-//! (what is read from kcp), [`generate`] (types to files) and [`examples`] (one object of each kind).
+//! (what is read from kcp), [`places`] (what never travels), [`generate`] (types to files) and [`examples`] (one object of each kind).
 
 #![allow(
     clippy::duplicated_attributes,
@@ -23,6 +23,7 @@ pub mod examples;
 pub mod generate;
 pub mod kcp;
 pub mod names;
+pub mod places;
 pub mod scheduling;
 pub mod syncagent;
 pub mod workload;

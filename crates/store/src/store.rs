@@ -75,14 +75,14 @@ impl Store {
 
     /// What is known of one object.
     pub fn get(&self, key: &Key) -> Seen<&Arc<Object>> {
-        let Some((place, track)) = self.covering(&key.cluster, &key.kind) else {
+        let shelf = self.shelf(&key.cluster, &key.kind);
+        let Some((place, track)) = self.covering_beside(shelf, &key.cluster, &key.kind) else {
             return Seen::Unknown(Doubt::NotFollowed);
         };
         let home = self.home(place, &key.cluster);
         if let Some(doubt) = track.total_doubt(&key.cluster, home) {
             return Seen::Unknown(doubt);
         }
-        let shelf = self.shelf(&key.cluster, &key.kind);
         match shelf.and_then(|shelf| shelf.entries.get(&Address::of(key))).map(|entry| &entry.state) {
             Some(State::Present(object)) => Seen::Present(object),
             Some(State::Doubted(doubted)) if !doubted.confirmed => Seen::Unknown(doubted.doubt),
@@ -411,8 +411,18 @@ impl Store {
 
     /// The place that answers for a kind in a cluster, and its track.
     fn covering(&self, cluster: &ClusterId, kind: &KindId) -> Option<(&PlaceId, &Track)> {
+        self.covering_beside(self.shelf(cluster, kind), cluster, kind)
+    }
+
+    /// The same, where the shelf was looked up already.
+    fn covering_beside(
+        &self,
+        shelf: Option<&Shelf>,
+        cluster: &ClusterId,
+        kind: &KindId,
+    ) -> Option<(&PlaceId, &Track)> {
         let tracks = self.tracks.get(kind)?;
-        if let Some(shelf) = self.shelf(cluster, kind) {
+        if let Some(shelf) = shelf {
             return tracks.get_key_value(&shelf.place);
         }
         let followed = |place| tracks.get_key_value(place).filter(|(_, track)| track.followed);

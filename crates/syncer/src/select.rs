@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use mailboat_api::edge::OwnerSelector;
 use mailboat_api::names::label;
+use mailboat_api::places::{KCP_SYSTEM, is_group_of_places, is_kind_of_places, is_token};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Object;
@@ -15,42 +16,12 @@ use crate::renature::natured;
 /// On what makes a syncer work (its account, rights, token and record): such objects never travel.
 const LABELS_OF_OUR_OWN: [&str; 2] = [label::REGISTRATION, label::SYSTEM];
 
-/// Groups whose objects are about the place where they are.
-const GROUPS_OF_PLACES: [&str; 6] = [
-    "edge.kubestellar.io",
-    "scheduling.kcp.io",
-    "tenancy.kcp.io",
-    "topology.kcp.io",
-    "workload.kcp.io",
-    "core.kcp.io",
-];
-
-/// Kinds in other groups whose objects are.
-const KINDS_OF_PLACES: [(&str, &str); 18] = [
-    ("apis.kcp.io", "apibindings"),
-    ("apis.kcp.io", "apiconversions"),
-    ("apis.kcp.io", "apiexports"),
-    ("apis.kcp.io", "apiexportendpointslices"),
-    ("apis.kcp.io", "apiresourceschemas"),
-    ("apps", "controllerrevisions"),
-    ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
-    ("coordination.k8s.io", "leases"),
-    ("events.k8s.io", "events"),
-    ("", "bindings"),
-    ("", "componentstatuses"),
-    ("", "events"),
-    ("", "nodes"),
-];
-
 /// Whether a kind's objects belong to the place where they are. With an empty resource: whether a whole group's do.
 pub fn never_travels(group: &str, resource: &str) -> bool {
-    GROUPS_OF_PLACES.contains(&group)
-        || (!resource.is_empty() && KINDS_OF_PLACES.contains(&(group, resource)))
+    is_group_of_places(group)
+        || is_kind_of_places(group, resource)
+        // A mailbox is bound by the center to what its edge needs.
+        || (group, resource) == ("apis.kcp.io", "apibindings")
 }
 
 /// Whether an object belongs to the place where it is, whoever selects it: what every place has of its own, tokens, and
@@ -61,17 +32,17 @@ pub fn belongs_to_its_place(object: &Object) -> bool {
     let name = object.key.name.as_str();
     if never_travels(kind.group(), kind.resource())
         || LABELS_OF_OUR_OWN.iter().any(|label| object.label(label).is_some())
-        || object.key.namespace.as_str() == "kcp-system"
+        || object.key.namespace.as_str() == KCP_SYSTEM
     {
         return true;
     }
     match (kind.group(), kind.resource()) {
-        ("", "secrets") => object.root().member("type").and_then(Raw::as_str).is_some_and(|kind| {
-            matches!(&*kind, "kubernetes.io/service-account-token" | "bootstrap.kubernetes.io/token")
-        }),
+        ("", "secrets") => {
+            object.root().member("type").and_then(Raw::as_str).is_some_and(|kind| is_token(&kind))
+        }
         ("", "configmaps") => name == "kube-root-ca.crt",
         ("", "serviceaccounts") => name == "default",
-        ("", "namespaces") => name == "kcp-system",
+        ("", "namespaces") => name == KCP_SYSTEM,
         // In every workspace of kcp: cluster-admin for the name of whoever made it, which another cluster may give
         // to anybody.
         ("rbac.authorization.k8s.io", "clusterrolebindings") => name == "workspace-admin",

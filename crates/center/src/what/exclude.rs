@@ -1,61 +1,23 @@
 //! What no placement ever selects.
 
 use mailboat_api::names::{group, label, object as fixed};
+use mailboat_api::places::{KCP_SYSTEM, is_group_of_places, is_kind_of_places, is_token};
 use mailboat_object::json::Raw;
 use mailboat_object::key::KindId;
 use mailboat_object::object::Object;
 
-/// Groups none of whose objects travel, but for the exceptions below: they are about the center itself.
-const GROUPS: [&str; 7] = [
-    group::EDGE,
-    group::SCHEDULING,
-    group::WORKLOAD,
-    group::SYNCAGENT,
-    "tenancy.kcp.io",
-    "topology.kcp.io",
-    "core.kcp.io",
-];
-
-/// Kinds that belong to one server: what it notes, what it is asked, and what it is made of.
-const KINDS: [(&str, &str); 21] = [
-    ("apis.kcp.io", "apiconversions"),
-    ("apis.kcp.io", "apiexportendpointslices"),
-    ("apis.kcp.io", "apiexports"),
-    ("apis.kcp.io", "apiresourceschemas"),
-    ("apiresource.kcp.io", "apiresourceimports"),
-    ("apiresource.kcp.io", "negotiatedapiresources"),
-    ("apps", "controllerrevisions"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-    ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
-    ("coordination.k8s.io", "leases"),
-    ("events.k8s.io", "events"),
-    ("", "bindings"),
-    ("", "componentstatuses"),
-    ("", "events"),
-    ("", "nodes"),
-    ("cache.kcp.io", "cachedresources"),
-];
-
 /// Kinds of excluded groups that travel after all: by these, workload users reach conversions and the options
 /// of delivery.
 const EXCEPTIONS: [(&str, &str); 2] = [(group::EDGE, "edgesyncconfigs"), (group::EDGE, "syncerconfigs")];
-
-/// The namespace that kcp keeps for itself in every workspace.
-const KCP_SYSTEM: &str = "kcp-system";
 
 /// Why no object of this kind is selected, if so.
 pub fn excluded_kind(kind: &KindId) -> Option<&'static str> {
     let named = (kind.group(), kind.resource());
     if EXCEPTIONS.contains(&named) {
         None
-    } else if GROUPS.contains(&kind.group()) {
+    } else if is_group_of_places(kind.group()) {
         Some("objects of its group are about the center itself")
-    } else if KINDS.contains(&named) {
+    } else if is_kind_of_places(kind.group(), kind.resource()) {
         Some("objects of its kind belong to the server that they stand in")
     } else {
         None
@@ -73,11 +35,7 @@ pub fn excluded_object(object: &Object) -> Option<&'static str> {
         ("", "serviceaccounts") if name == "default" => Some("every server makes its own"),
         ("", "serviceaccounts") if is_ours(object) => Some("it is an account of this installation"),
         ("", "secrets") => {
-            let kind = object.get(&["type"]).and_then(Raw::as_str);
-            let token = matches!(
-                kind.as_deref(),
-                Some("kubernetes.io/service-account-token" | "bootstrap.kubernetes.io/token")
-            );
+            let token = object.get(&["type"]).and_then(Raw::as_str).is_some_and(|kind| is_token(&kind));
             token.then_some("a token is good for the server that gave it out alone")
         }
         ("rbac.authorization.k8s.io", resource) => excluded_grant(object, resource, name),

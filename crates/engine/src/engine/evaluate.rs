@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
+use mailboat_object::key::Key;
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -100,7 +101,7 @@ impl Engine {
             }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
-                let identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
+                fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
                 let selected = route.select(&source, &view);
                 self.fans.note(view.take_reads(), Reader::Fan(id));
@@ -123,7 +124,6 @@ impl Engine {
                         self.note_undecided(id);
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.evaluated = Some((source.version, source.content));
-                            fan.identified = identified;
                         }
                     }
                 }
@@ -255,6 +255,7 @@ impl Engine {
         let Some(rank) = self.rank_of(id) else { return };
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
+        let identified = fan.identified;
         let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
         dropped.retain(|slot| !slots.contains(slot));
         if !dropped.is_empty() {
@@ -262,7 +263,13 @@ impl Engine {
         }
         for (slot, want) in slots.into_iter().zip(wants) {
             let claim = Claim { rank: Arc::clone(&rank), fan: id, to };
-            if self.is_settled_as(store, slot, want, &claim, route) {
+            let Key { cluster, kind, .. } = &want.origin.key;
+            let identified = if want.origin.key == source.key {
+                identified
+            } else {
+                store.identity(cluster, kind).is_some()
+            };
+            if self.is_settled_as(store, slot, want, &claim, route, identified) {
                 continue;
             }
             let mut joins = false;
@@ -288,7 +295,8 @@ impl Engine {
         }
     }
 
-    /// Whether a slot is as wanted already, by the same claim, so that there is nothing to decide about it.
+    /// Whether a slot is as wanted already, by the same claim, so that there is nothing to decide about it. What was
+    /// settled before the identity of its source's kind was known is looked at once more when that is.
     fn is_settled_as(
         &self,
         store: &Store,
@@ -296,12 +304,12 @@ impl Engine {
         want: &Want,
         claim: &Claim,
         route: &dyn Route,
+        identified: bool,
     ) -> bool {
         let Some(state) = self.slots.get(slot) else { return false };
         state.settled.as_ref().is_some_and(|settled| {
             settled.is_by(want)
-                && (state.identified
-                    || store.identity(&want.origin.key.cluster, &want.origin.key.kind).is_none())
+                && (state.identified || !identified)
                 && state.claims.first() == Some(claim)
                 && state.scope.as_ref() == Some(&route.head().scope)
                 && store.get(&state.key).present().is_some_and(|target| target.version == settled.version)
