@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use mailboat_hub::access::{TokenFile, kubeconfig, write_private};
 use mailboat_hub::storage::{self, Disk, Memory, Storage};
 use mailboat_hub::workloads::Settings;
-use mailboat_hub::{OpenError, Opened, Options, Server};
+use mailboat_hub::{OpenError, Opened, Options, Server, control};
 use mailboat_runner::StopSignal;
 use tokio::net::TcpListener;
 
@@ -25,6 +25,9 @@ const MASTERS: &str = "system:masters";
 pub async fn run(arguments: &HubArguments) -> Result<()> {
     match &arguments.command {
         None => serve(arguments).await,
+        Some(HubCommand::Backup { data, file }) => {
+            control::backup(data, file).await.map_err(|error| refusal(error.to_string()))
+        }
         Some(HubCommand::Restore { backup, data }) => {
             storage::restore(backup, data).map_err(|error| refusal(error.to_string()))
         }
@@ -80,6 +83,9 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
     let took = begun.elapsed();
     tracing::info!(%url, kubeconfig = %file.display(), milliseconds = took.as_millis(), "the hub is ready");
     let mut server = Server::new(hub, tls, listener);
+    if let Some(folder) = &arguments.data {
+        server = server.with_control(folder.clone());
+    }
     if arguments.simulate_workloads {
         server = server.with_workloads(Settings::default(), 0);
     }

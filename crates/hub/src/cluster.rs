@@ -19,6 +19,9 @@ const ISSUER: &str = "https://kubernetes.default.svc";
 /// The name of the one cluster, which nobody sees.
 pub(crate) const CLUSTER: &str = "cluster";
 
+/// How many of the last changes are at hand as trees: what is being worked on. All else rests.
+const AWAKE: usize = 256;
+
 /// How a hub is opened.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -61,7 +64,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     let id = ClusterId::new(CLUSTER);
     let authority = Authority::of(&mut storage, now_seconds())?;
     let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
-    let settings = Settings { flavor: Flavor::Kubernetes, ..Settings::default() };
+    let settings = Settings { flavor: Flavor::Kubernetes, awake: Some(AWAKE), ..Settings::default() };
     let mut machine = storage::load(&mut storage, settings)?;
     machine.serve(&id, catalog::kinds()?);
     let gate = Gate::new(&machine, [], accounts, options.tokens);
@@ -105,7 +108,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
 pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<Opened, OpenError> {
     let authority = Authority::of(&mut storage, now_seconds())?;
     let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
-    let settings = Settings { flavor: Flavor::Kcp, ..Settings::default() };
+    let settings = Settings { flavor: Flavor::Kcp, awake: Some(AWAKE), ..Settings::default() };
     let mut machine = storage::load(&mut storage, settings)?;
     let workspaces = Workspaces::new(options.url.clone())?;
     workspaces.serve(&mut machine);

@@ -25,7 +25,7 @@ use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
 use crate::place::Place;
 use crate::query::Query;
-use crate::{Hub, openapi};
+use crate::{Hub, compress, openapi};
 
 /// The largest body that is read; real servers have the same limit.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
@@ -54,7 +54,9 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let reads_gzip = compress::reads_gzip(request.headers());
     match answer(&hub, certified, request).await {
+        Ok(answer) if reads_gzip => compress::compress(answer).await,
         Ok(answer) => answer,
         // Real servers have no route to what they do not serve, and say so in words.
         Err(status) if status == Status::unserved() => {

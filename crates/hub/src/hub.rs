@@ -5,14 +5,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mailboat_machinery::{Machine, Moment, Random, Seeded, Status, Stored};
+use mailboat_machinery::{Machine, Moment, Random, Seeded, Status};
 use mailboat_object::{ClusterId, KindId, Version};
 use tokio::sync::{Notify, watch};
 
 use crate::bell::Bells;
 use crate::flow::{self, Limits, Pass, Work};
 use crate::gate::Gate;
-use crate::storage::{Ledger, Refused};
+use crate::lines::Lines;
+use crate::storage::{Ledger, Refused, Snapshot, StorageError};
 use crate::workspaces::Workspaces;
 
 /// What a server serves.
@@ -33,6 +34,8 @@ pub struct Hub {
     serving: Serving,
     url: String,
     pub(crate) bells: Bells,
+    /// What many watch is written once.
+    pub(crate) lines: Lines,
     /// Whose turn it is.
     flow: flow::Gate,
     /// The clusters in which something may be left to tidy up.
@@ -54,6 +57,7 @@ impl Hub {
             serving,
             url,
             bells: Bells::default(),
+            lines: Lines::default(),
             flow: flow::Gate::new(Limits::default()),
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
@@ -126,6 +130,11 @@ impl Hub {
         });
         settled.wait().await.map_err(|refused| not_stored(&refused))?;
         outcome
+    }
+
+    /// Everything that is stored now, to be written to a file.
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        self.ledger.snapshot().await
     }
 
     /// Wakes whenever something became durable; holds the version up to which everything is.
@@ -207,13 +216,12 @@ impl Changed {
         for change in machine.changed_since(after).filter(|change| change.version <= up_to) {
             let key = &change.key;
             changed.kinds.insert((key.cluster.clone(), key.kind.clone()));
-            let owned = |object: &Stored| object.metadata().get("ownerReferences").is_some();
             let is = |group: &str, resource: &str| {
                 *key.kind.group() == *group && *key.kind.resource() == *resource
             };
-            let begets = (change.before.is_none() && is("", "namespaces"))
-                || is("rbac.authorization.k8s.io", "clusterroles");
-            if begets || change.after.as_ref().is_none_or(|object| object.is_deleting() || owned(object)) {
+            let begets =
+                (change.made() && is("", "namespaces")) || is("rbac.authorization.k8s.io", "clusterroles");
+            if begets || change.unmade() || change.is_going_or_owned() {
                 changed.untidy.insert(key.cluster.clone());
             }
         }

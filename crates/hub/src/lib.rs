@@ -11,20 +11,22 @@
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
 //! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and
-//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections), [`flow`] (whose turn it
-//! is), [`workloads`] and `simulate` (a cluster without machines).
+//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections) with `compress` and `lines`, [`control`] (backups), [`flow`] (whose turn it is), [`workloads`] and `simulate` (a cluster without machines).
 
 pub mod access;
 mod answer;
 mod bell;
 pub mod catalog;
 mod cluster;
+mod compress;
+pub mod control;
 mod discovery;
 pub mod flow;
 mod gate;
 mod handle;
 mod hub;
 mod keeper;
+mod lines;
 mod media;
 mod members;
 mod openapi;

@@ -1,6 +1,7 @@
 //! Connections.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::user_of;
 use crate::workloads::Settings;
-use crate::{Hub, handle, keeper, simulate};
+use crate::{Hub, control, handle, keeper, simulate};
 
 /// How many requests one HTTP/2 connection may have under way; a client's watches count.
 const STREAMS_PER_CONNECTION: u32 = 1000;
@@ -31,18 +32,32 @@ pub struct Server {
     listener: TcpListener,
     tls: TlsAcceptor,
     workloads: Option<(Settings, u64)>,
+    control: Option<PathBuf>,
 }
 
 impl Server {
     /// A server for whoever connects there.
     pub fn new(hub: Hub, tls: ServerConfig, listener: TcpListener) -> Self {
-        Self { hub: Arc::new(hub), listener, tls: TlsAcceptor::from(Arc::new(tls)), workloads: None }
+        Self {
+            hub: Arc::new(hub),
+            listener,
+            tls: TlsAcceptor::from(Arc::new(tls)),
+            workloads: None,
+            control: None,
+        }
     }
 
     /// Plays workloads that run nowhere, for a hub that is one cluster. The seed decides what fails.
     #[must_use]
     pub fn with_workloads(mut self, settings: Settings, seed: u64) -> Self {
         self.workloads = Some((settings, seed));
+        self
+    }
+
+    /// Lets the owner of this data folder ask for backups of it.
+    #[must_use]
+    pub fn with_control(mut self, folder: PathBuf) -> Self {
+        self.control = Some(folder);
         self
     }
 
@@ -54,6 +69,7 @@ impl Server {
         let player = self
             .workloads
             .map(|(settings, seed)| tokio::spawn(simulate::simulate(Arc::clone(&self.hub), settings, seed)));
+        let control = self.control.map(|folder| tokio::spawn(control::listen(Arc::clone(&self.hub), folder)));
         let connections = GracefulShutdown::new();
         tokio::pin!(stop);
         loop {
@@ -96,8 +112,8 @@ impl Server {
         self.hub.stopping.send_replace(true);
         let _ = tokio::time::timeout(STOP_WITHIN, connections.shutdown()).await;
         let _ = tokio::join!(keeper, ringer);
-        if let Some(player) = player {
-            let _ = player.await;
+        for task in [player, control].into_iter().flatten() {
+            let _ = task.await;
         }
     }
 }

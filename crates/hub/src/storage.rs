@@ -21,7 +21,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use mailboat_machinery::{Change, Machine, Settings, Stored};
+use mailboat_machinery::{Change, Machine, Settings, Stored, Texts};
 use mailboat_object::{Key, Version};
 
 pub use disk::Disk;
@@ -73,9 +73,10 @@ impl Snapshot {
 /// The machine that a storage remembers. It serves no kinds yet.
 pub fn load(storage: &mut dyn Storage, settings: Settings) -> Result<Machine, StorageError> {
     let mut objects = Vec::new();
+    let mut texts = Texts::default();
     let flavor = settings.flavor;
     let version = storage.load(&mut |key, json| {
-        objects.push(Stored::from_json(key, json, flavor)?);
+        objects.push(Stored::from_json(key, json, flavor, &mut texts)?);
         Ok(())
     })?;
     Ok(Machine::restored(settings, version, objects))

@@ -122,10 +122,10 @@ impl Workloads {
         if KINDS.contains(&(group, resource)) {
             self.dirty.insert(key.clone());
         }
-        for object in [&change.before, &change.after].into_iter().flatten() {
-            self.dirty.extend(hand::controller_of(object));
+        for object in [change.before(), change.after()].into_iter().flatten() {
+            self.dirty.extend(hand::controller_of(&object));
         }
-        if (group, resource) == ("", "pods") && change.after.is_none() {
+        if (group, resource) == ("", "pods") && change.unmade() {
             self.stages.remove(key);
             self.due.remove(key);
         }

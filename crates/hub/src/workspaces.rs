@@ -147,7 +147,7 @@ impl Workspaces {
             let mut changed: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
             for change in machine.changed_since(since) {
                 if kinds::is_followed(&change.key.kind) {
-                    changed.insert(change.key.clone(), change.before.clone());
+                    changed.insert(change.key.clone(), change.before());
                 }
             }
             since = machine.version();

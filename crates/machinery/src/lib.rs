@@ -27,7 +27,7 @@
 //!
 //! **Never here:** I/O, async, a clock, a source of randomness, a thread.
 //!
-//! Reading order: [`kind`] and [`schema`] (what is served), [`object`] (what is stored), [`machine`] (requests:
+//! Reading order: [`kind`] and [`schema`] (what is served), [`object`] and `packed` (what is stored), [`machine`] (requests:
 //! `write`, `delete`, `list`, `watch`; then what controllers do, as steps that the caller asks for:
 //! `namespace`, `definition`, `collect`), [`field_set`], `typed` and [`managed`] (server-side apply),
 //! [`json_patch`], [`status`].
@@ -40,6 +40,7 @@ pub mod machine;
 pub mod managed;
 mod metadata;
 pub mod object;
+mod packed;
 mod quantity;
 pub mod random;
 pub mod schema;
@@ -57,6 +58,7 @@ pub use machine::{
 };
 pub use managed::{ManagedFields, Manager};
 pub use object::{Shown, Stored, TypeMeta};
+pub use packed::Texts;
 pub use random::{Moment, Random, Seeded};
 pub use schema::{Origin, Schema};
 pub use status::{FieldError, Status};

@@ -8,6 +8,7 @@ mod durable;
 mod list;
 mod marks;
 mod namespace;
+mod rest;
 mod scale;
 mod status_write;
 mod table;
@@ -32,7 +33,7 @@ pub use table::Change;
 pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
 pub use write::{Patch, WriteOptions, Written};
 
-use table::{Log, Spot, Table};
+use table::{Held, Log, Spot, Table};
 
 /// One server: several logical clusters that share one resource version, as those of a shard of kcp do. A plain
 /// Kubernetes server has one cluster.
@@ -47,6 +48,7 @@ pub struct Machine {
     /// Nothing up to this version is remembered, whatever the logs hold.
     compacted: Version,
     keeping: durable::Keeping,
+    resting: rest::Resting,
 }
 
 /// How a server behaves where servers differ.
@@ -56,6 +58,9 @@ pub struct Settings {
     pub flavor: Flavor,
     /// How many changes of each kind are remembered at most; older ones answer 410.
     pub log_limit: usize,
+    /// How many of the last changes are kept as trees; what has not changed since rests as text. None: everything
+    /// stays a tree, which takes more memory and less time.
+    pub awake: Option<usize>,
 }
 
 /// Whose ways a server has.
@@ -68,16 +73,19 @@ pub enum Flavor {
     Kcp,
 }
 
+/// The kinds that a cluster serves. Clusters that serve the same share one.
+type Kinds = BTreeMap<KindId, Arc<Kind>>;
+
 #[derive(Clone, Debug, Default)]
 struct Cluster {
-    kinds: Arc<BTreeMap<KindId, Arc<Kind>>>,
+    kinds: Arc<Kinds>,
     tables: BTreeMap<KindId, Arc<Table>>,
     marks: Arc<marks::Marks>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { flavor: Flavor::Kubernetes, log_limit: 10_000 }
+        Self { flavor: Flavor::Kubernetes, log_limit: 10_000, awake: None }
     }
 }
 
@@ -91,6 +99,7 @@ impl Machine {
             logs: BTreeMap::new(),
             compacted: Version(0),
             keeping: durable::Keeping::default(),
+            resting: rest::Resting::default(),
         }
     }
 
@@ -109,12 +118,14 @@ impl Machine {
     pub fn serve(&mut self, cluster: &ClusterId, kinds: impl IntoIterator<Item = Arc<Kind>>) {
         let cluster = self.clusters.entry(cluster.clone()).or_default();
         Arc::make_mut(&mut cluster.kinds).extend(kinds.into_iter().map(|kind| (kind.id.clone(), kind)));
+        self.resting.share_kinds(&mut cluster.kinds);
     }
 
     /// Stops serving a kind in a cluster. Its objects stay, unseen, until it is served again.
     pub fn stop_serving(&mut self, cluster: &ClusterId, kind: &KindId) {
         if let Some(cluster) = self.clusters.get_mut(cluster) {
             Arc::make_mut(&mut cluster.kinds).remove(kind);
+            self.resting.share_kinds(&mut cluster.kinds);
         }
     }
 
@@ -136,14 +147,18 @@ impl Machine {
     /// Reads an object.
     pub fn get(&self, key: &Key) -> Result<Arc<Stored>, Status> {
         self.served(key)?;
-        self.find(key).cloned().ok_or_else(|| Status::not_found(&key.kind, &key.name))
+        self.find(key).ok_or_else(|| Status::not_found(&key.kind, &key.name))
     }
 
     fn served(&self, key: &Key) -> Result<Arc<Kind>, Status> {
         self.kind(&key.cluster, &key.kind).cloned().ok_or_else(Status::unserved)
     }
 
-    fn find(&self, key: &Key) -> Option<&Arc<Stored>> {
+    fn find(&self, key: &Key) -> Option<Arc<Stored>> {
+        Some(self.held(key)?.get())
+    }
+
+    fn held(&self, key: &Key) -> Option<&Held> {
         self.clusters.get(&key.cluster)?.tables.get(&key.kind)?.get(&Spot::of(key))
     }
 
@@ -158,8 +173,9 @@ impl Machine {
         let object = Arc::new(object);
         let cluster = self.clusters.entry(object.key.cluster.clone()).or_default();
         let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
-        let before = table.insert(Spot::of(&object.key), Arc::clone(&object));
-        self.note(&object.key, before, Some(Arc::clone(&object)));
+        let held = Held::new(Arc::clone(&object));
+        let before = table.insert(Spot::of(&object.key), held.clone());
+        self.note(&object.key, before, Some(held));
         object
     }
 
@@ -168,8 +184,9 @@ impl Machine {
         let table = Arc::make_mut(self.clusters.get_mut(&key.cluster)?.tables.get_mut(&key.kind)?);
         let before = table.remove(&Spot::of(key))?;
         self.version.0 += 1;
-        self.note(key, Some(Arc::clone(&before)), None);
-        Some(Arc::new(before.at(self.version)))
+        let last = before.get().at(self.version);
+        self.note(key, Some(before), None);
+        Some(Arc::new(last))
     }
 
     /// What changed after a version, kind by kind, as far as it is remembered.
@@ -182,9 +199,10 @@ impl Machine {
         self.logs.get(kind).map_or(Version(0), Log::floor).max(self.compacted)
     }
 
-    fn note(&mut self, key: &Key, before: Option<Arc<Stored>>, after: Option<Arc<Stored>>) {
+    fn note(&mut self, key: &Key, before: Option<Held>, after: Option<Held>) {
         let change = Arc::new(Change { version: self.version, key: key.clone(), before, after });
         self.keeping.note(&change);
         self.logs.entry(key.kind.clone()).or_default().push(change, self.settings.log_limit);
+        self.rest_after(key);
     }
 }

@@ -80,6 +80,11 @@ const ANCIENT_CHANGES: &str = "ancient-changes";
 const UPDATE_MANAGERS_MAX: usize = 10;
 
 impl ManagedFields {
+    /// These managers, in their order.
+    pub(crate) fn of(entries: impl Iterator<Item = Manager>) -> Self {
+        Self { entries: entries.collect() }
+    }
+
     /// The managers, in order.
     pub fn entries(&self) -> &[Manager] {
         &self.entries

@@ -1,20 +1,22 @@
 //! An object as it is stored.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mailboat_object::select::Labels;
 use mailboat_object::{FieldSelector, Key, Uid, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::managed::ManagedFields;
 use crate::metadata::CLUSTER_ANNOTATION;
+use crate::packed::{Packed, PackedManagers, Piece, Texts};
 
 /// An object as it is stored at one version: immutable, and cheap to copy.
 ///
 /// Its version and its managers stand beside the body, so that a delete event, which differs in nothing but the
-/// version, shares the body, and nobody reads managers back from JSON.
+/// version, shares the body, and nobody reads managers back from JSON. Most objects rest as text; whoever looks into one
+/// makes a tree of it, which stays as long as this copy does.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// Where it stands.
@@ -24,25 +26,53 @@ pub struct Stored {
     /// Its resource version.
     pub version: Version,
     /// Whether it shows the cluster that it stands in, as kcp's objects do.
-    pub(crate) shows_cluster: bool,
-    pub(crate) body: Arc<Value>,
-    pub(crate) managed: Arc<ManagedFields>,
+    shows_cluster: bool,
+    /// Both are there unless it rests.
+    body: OnceLock<Arc<Value>>,
+    managed: OnceLock<Arc<ManagedFields>>,
+    packed: Option<Arc<Packed>>,
 }
 
 impl Stored {
+    /// An object that was just made.
+    pub(crate) fn new(
+        key: Key,
+        uid: Uid,
+        shows_cluster: bool,
+        body: Value,
+        managed: Arc<ManagedFields>,
+    ) -> Self {
+        let (body, managed) = (OnceLock::from(Arc::new(body)), OnceLock::from(managed));
+        Self { key, uid, version: Version(0), shows_cluster, body, managed, packed: None }
+    }
+
+    /// An object that rests.
+    pub(crate) fn resting(
+        key: Key,
+        uid: Uid,
+        version: Version,
+        shows_cluster: bool,
+        packed: Arc<Packed>,
+    ) -> Self {
+        let (body, managed) = (OnceLock::new(), OnceLock::new());
+        Self { key, uid, version, shows_cluster, body, managed, packed: Some(packed) }
+    }
+
     /// Everything but `resourceVersion` and `managedFields`.
     pub fn body(&self) -> &Value {
-        &self.body
+        self.body
+            .get_or_init(|| Arc::new(self.packed.as_ref().map(|packed| packed.body()).unwrap_or_default()))
     }
 
     /// Its managers.
-    pub fn managed(&self) -> &ManagedFields {
-        &self.managed
+    pub fn managed(&self) -> &Arc<ManagedFields> {
+        let unpack = || Arc::new(self.packed.as_ref().map(|packed| packed.managed()).unwrap_or_default());
+        self.managed.get_or_init(unpack)
     }
 
     /// Its metadata.
     pub fn metadata(&self) -> &Value {
-        &self.body["metadata"]
+        &self.body()["metadata"]
     }
 
     /// Its generation; 0 if its kind has none.
@@ -52,12 +82,23 @@ impl Stored {
 
     /// Whether its deletion was asked for.
     pub fn is_deleting(&self) -> bool {
-        !self.metadata()["deletionTimestamp"].is_null()
+        match self.at_rest() {
+            Some(packed) => packed.deleting,
+            None => !self.metadata()["deletionTimestamp"].is_null(),
+        }
+    }
+
+    /// Whether it names owners.
+    pub fn is_owned(&self) -> bool {
+        match self.at_rest() {
+            Some(packed) => packed.owned,
+            None => self.metadata().get("ownerReferences").is_some(),
+        }
     }
 
     /// Its finalizers.
     pub fn finalizers(&self) -> Vec<&str> {
-        crate::metadata::texts(&self.body, "finalizers")
+        crate::metadata::texts(self.body(), "finalizers")
     }
 
     /// The whole object, as a client sees it.
@@ -76,13 +117,52 @@ impl Stored {
         Self { version, ..self.clone() }
     }
 
+    /// The same object with another body.
+    pub(crate) fn with_body(&self, body: Value) -> Self {
+        self.with(body, Arc::clone(self.managed()))
+    }
+
+    /// The same object with another body and other managers.
+    pub(crate) fn with(&self, body: Value, managed: Arc<ManagedFields>) -> Self {
+        let made = Self::new(self.key.clone(), self.uid.clone(), self.shows_cluster, body, managed);
+        made.at(self.version)
+    }
+
+    /// What it rests as, if nobody has looked into it.
+    fn at_rest(&self) -> Option<&Packed> {
+        self.packed.as_deref().filter(|_| self.body.get().is_none())
+    }
+
+    /// Whether it is text alone.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.packed.is_some() && self.body.get().is_none() && self.managed.get().is_none()
+    }
+
+    /// The same object at rest.
+    pub(crate) fn rested(&self, texts: &mut Texts) -> Self {
+        let packed = match &self.packed {
+            Some(packed) => Arc::clone(packed),
+            None => Arc::new(Packed::of(self.body(), self.managed(), texts)),
+        };
+        Self::resting(self.key.clone(), self.uid.clone(), self.version, self.shows_cluster, packed)
+    }
+
+    fn members(&self) -> Vec<(Cow<'_, str>, Piece<'_>)> {
+        match self.at_rest() {
+            Some(packed) => {
+                packed.members().map(|(name, member)| (name.into(), Piece::Text(member))).collect()
+            }
+            None => Piece::Tree(self.body()).members(),
+        }
+    }
+
     /// Whether a field selector takes it.
     pub(crate) fn has_fields(&self, selector: &FieldSelector) -> bool {
         selector.terms().iter().all(|term| {
             let value = match term.path.as_str() {
                 "metadata.name" => Cow::Borrowed(self.key.name.as_str()),
                 "metadata.namespace" => Cow::Borrowed(self.key.namespace.as_str()),
-                path => field(&self.body, path),
+                path => field(self.body(), path),
             };
             (value == term.value) == term.equal
         })
@@ -99,7 +179,10 @@ fn field<'v>(body: &'v Value, path: &str) -> Cow<'v, str> {
 
 impl Labels for Stored {
     fn label_value(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.metadata()["labels"].get(key)?.as_str().map(Cow::Borrowed)
+        match self.at_rest() {
+            Some(packed) => packed.metadata()?.get(&["labels", key])?.as_str(),
+            None => self.metadata()["labels"].get(key)?.as_str().map(Cow::Borrowed),
+        }
     }
 }
 
@@ -141,16 +224,16 @@ impl Serialize for Stored {
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, member) in self.stored.body.as_object().into_iter().flatten() {
-            match (name.as_str(), self.type_meta) {
+        for (name, member) in self.stored.members() {
+            match (&*name, self.type_meta) {
                 ("metadata", _) => {
-                    map.serialize_entry(name, &Metadata { of: self.stored, members: member.as_object() })?;
+                    map.serialize_entry(&name, &Metadata { of: self.stored, metadata: member })?;
                 }
-                ("apiVersion", TypeMeta::Version(version)) => map.serialize_entry(name, version)?,
-                ("apiVersion", TypeMeta::MetadataOnly) => map.serialize_entry(name, "meta.k8s.io/v1")?,
-                ("kind", TypeMeta::MetadataOnly) => map.serialize_entry(name, "PartialObjectMetadata")?,
+                ("apiVersion", TypeMeta::Version(version)) => map.serialize_entry(&name, version)?,
+                ("apiVersion", TypeMeta::MetadataOnly) => map.serialize_entry(&name, "meta.k8s.io/v1")?,
+                ("kind", TypeMeta::MetadataOnly) => map.serialize_entry(&name, "PartialObjectMetadata")?,
                 ("apiVersion" | "kind", TypeMeta::Nothing) | (_, TypeMeta::MetadataOnly) => {}
-                _ => map.serialize_entry(name, member)?,
+                _ => map.serialize_entry(&name, &member)?,
             }
         }
         map.end()
@@ -160,40 +243,53 @@ impl Serialize for Shown<'_> {
 /// Metadata with what stands beside the body, its members sorted.
 struct Metadata<'s> {
     of: &'s Stored,
-    members: Option<&'s Map<String, Value>>,
+    metadata: Piece<'s>,
+}
+
+impl Metadata<'_> {
+    fn put_managers<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match (self.of.managed.get(), &self.of.packed) {
+            (None, Some(packed)) if packed.is_unmanaged() => Ok(()),
+            (None, Some(packed)) => map.serialize_entry("managedFields", &PackedManagers(packed)),
+            _ if self.of.managed().is_empty() => Ok(()),
+            _ => map.serialize_entry("managedFields", &**self.of.managed()),
+        }
+    }
+
+    fn put_version<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        // What was only tried has no version.
+        match self.of.version {
+            Version(0) => Ok(()),
+            version => map.serialize_entry("resourceVersion", &version.to_string()),
+        }
+    }
 }
 
 impl Serialize for Metadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stored = self.of;
-        let annotations = self.members.and_then(|members| members.get("annotations"));
+        let members = self.metadata.members();
+        let annotations = members.iter().find(|(name, _)| name == "annotations").map(|(_, member)| *member);
         let mut map = serializer.serialize_map(None)?;
-        if stored.shows_cluster {
-            map.serialize_entry("annotations", &Annotations { stored, annotations })?;
+        if self.of.shows_cluster {
+            map.serialize_entry("annotations", &Annotations { stored: self.of, annotations })?;
         } else if let Some(annotations) = annotations {
-            map.serialize_entry("annotations", annotations)?;
+            map.serialize_entry("annotations", &annotations)?;
         }
-        let mut managed = Some(&*stored.managed).filter(|managed| !managed.is_empty());
-        // What was only tried has no version.
-        let mut version = Some(stored.version).filter(|version| version.0 > 0);
-        for (name, member) in self.members.into_iter().flatten().filter(|(name, _)| *name != "annotations") {
-            if name.as_str() > "managedFields"
-                && let Some(managed) = managed.take()
-            {
-                map.serialize_entry("managedFields", managed)?;
+        let (mut managers_due, mut version_due) = (true, true);
+        for (name, member) in members.iter().filter(|(name, _)| name != "annotations") {
+            if **name > *"managedFields" && std::mem::take(&mut managers_due) {
+                self.put_managers(&mut map)?;
             }
-            if name.as_str() > "resourceVersion"
-                && let Some(version) = version.take()
-            {
-                map.serialize_entry("resourceVersion", &version.to_string())?;
+            if **name > *"resourceVersion" && std::mem::take(&mut version_due) {
+                self.put_version(&mut map)?;
             }
             map.serialize_entry(name, member)?;
         }
-        if let Some(managed) = managed {
-            map.serialize_entry("managedFields", managed)?;
+        if managers_due {
+            self.put_managers(&mut map)?;
         }
-        if let Some(version) = version {
-            map.serialize_entry("resourceVersion", &version.to_string())?;
+        if version_due {
+            self.put_version(&mut map)?;
         }
         map.end()
     }
@@ -201,15 +297,15 @@ impl Serialize for Metadata<'_> {
 
 struct Annotations<'s> {
     stored: &'s Stored,
-    annotations: Option<&'s Value>,
+    annotations: Option<Piece<'s>>,
 }
 
 impl Serialize for Annotations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(CLUSTER_ANNOTATION, self.stored.key.cluster.0.as_str())?;
-        for (name, value) in self.annotations.and_then(Value::as_object).into_iter().flatten() {
-            map.serialize_entry(name, value)?;
+        for (name, value) in self.annotations.into_iter().flat_map(Piece::members) {
+            map.serialize_entry(&name, &value)?;
         }
         map.end()
     }

@@ -16,6 +16,7 @@ Examples:
 
   mailboat hub --mode cluster --memory --kubeconfig /tmp/edge.kubeconfig --simulate-workloads
 
+  mailboat hub backup --data ~/hub --file hub.backup
   mailboat hub restore --backup hub.backup --data ~/hub-again";
 
 /// Serve the Kubernetes API from this process: workspaces as kcp has them, or one cluster without machines, for a first
@@ -80,9 +81,18 @@ pub enum HubMode {
     Cluster,
 }
 
-/// What can be done with a hub's data while nobody serves it.
+/// What else can be done with a hub's data.
 #[derive(Clone, Debug, Subcommand)]
 pub enum HubCommand {
+    /// Write everything to a new file, while the hub serves or afterwards; whoever may read the data folder may do this
+    Backup {
+        /// The data folder
+        #[arg(long, value_name = "FOLDER")]
+        data: PathBuf,
+        /// The backup, which must not be there yet
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+    },
     /// Put a backup into a data folder that is empty or not there yet
     Restore {
         /// The backup

@@ -80,7 +80,8 @@ impl Rights {
         if key.kind.group() != GROUP {
             return;
         }
-        let body = change.after.as_ref().map(|object| object.body());
+        let object = change.after();
+        let body = object.as_ref().map(|object| object.body());
         self.set(&key.cluster, key.kind.resource(), &key.namespace, &key.name, body);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mailboat_machinery::{Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart};
-use mailboat_object::Version;
+use mailboat_object::{Name, Version};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -15,6 +15,7 @@ use crate::Hub;
 use crate::answer::{self, Answer};
 use crate::flow::Pass;
 use crate::hub::now_seconds;
+use crate::lines::Line;
 use crate::media::Shape;
 use crate::table::{Columns, Include};
 
@@ -52,7 +53,7 @@ impl Call<'_> {
             _ => None,
         };
         let writer = Writer {
-            api_version: self.version.api_version.to_string(),
+            api_version: self.version.api_version.clone(),
             kind: self.kind.name.to_string(),
             metadata_only: self.accepted.shape == Shape::Metadata,
             columns,
@@ -97,12 +98,23 @@ impl Streaming {
             }
             let events = self.hub.peek(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
             if !events.is_empty() {
+                let wanted =
+                    |event: &&WatchEvent| self.bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
+                let wanted: Vec<&WatchEvent> = events.iter().filter(wanted).collect();
+                // Of what is new there is one most often, and others wait for the same.
+                if let [event] = *wanted
+                    && let Some(line) = self.writer.line(event)
+                {
+                    let bytes = self.hub.lines.get(&line, || {
+                        let mut bytes = Vec::new();
+                        self.writer.write(event, &mut bytes);
+                        bytes
+                    });
+                    return Some((bytes, self));
+                }
                 let mut lines = Vec::new();
-                for event in &events {
-                    let wanted = self.bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
-                    if wanted {
-                        self.writer.write(event, &mut lines);
-                    }
+                for event in wanted {
+                    self.writer.write(event, &mut lines);
                 }
                 return Some((lines.into(), self));
             }
@@ -141,7 +153,7 @@ enum Woken {
 
 /// How one watch writes its events.
 struct Writer {
-    api_version: String,
+    api_version: Name,
     kind: String,
     metadata_only: bool,
     columns: Option<(Columns, Include)>,
@@ -149,6 +161,19 @@ struct Writer {
 }
 
 impl Writer {
+    /// What a line tells that others may be told as well; tables are everybody's own.
+    fn line(&self, event: &WatchEvent) -> Option<Line> {
+        let (what, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => return None,
+        };
+        let (api_version, metadata_only) = (self.api_version.clone(), self.metadata_only);
+        let line = Line { version: object.version, what, api_version, metadata_only };
+        self.columns.is_none().then_some(line)
+    }
+
     fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
         let (what, object) = match event {
             WatchEvent::Added(object) => ("ADDED", object),

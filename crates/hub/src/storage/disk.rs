@@ -63,6 +63,15 @@ impl Disk {
         Self::with(path, Box::new(move || open_file(&again)))
     }
 
+    /// Opens the storage of a folder that a hub has used; where none has, nothing is made.
+    pub fn open_present(folder: &Path) -> Result<Self, StorageError> {
+        let path = folder.join(FILE);
+        if exists(&path)? {
+            return Self::open(folder);
+        }
+        Err(StorageError::file(&path, "opened", std::io::Error::other("there is no data of a hub")))
+    }
+
     /// Opens a storage that is given by how to open its database.
     pub(super) fn with(
         path: PathBuf,
@@ -150,8 +159,8 @@ impl Storage for Disk {
         let Some(last) = changes.last() else { return Ok(()) };
         let mut state = State { version: last.version, ..self.state };
         // Of several changes of one object in one commit, the last is the state after it.
-        let latest: BTreeMap<&Key, Option<&Arc<Stored>>> =
-            changes.iter().map(|change| (&change.key, change.after.as_ref())).collect();
+        let latest: BTreeMap<&Key, Option<Arc<Stored>>> =
+            changes.iter().map(|change| (&change.key, change.after())).collect();
         self.write(|path, transaction| {
             let fail = |error: redb::StorageError| StorageError::of(path, "written", error);
             let mut objects =

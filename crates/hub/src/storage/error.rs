@@ -71,7 +71,7 @@ impl StorageError {
         Self::Damaged { path: path.to_owned(), what: what.into() }
     }
 
-    pub(super) fn file(path: &Path, doing: &'static str, source: io::Error) -> Self {
+    pub(crate) fn file(path: &Path, doing: &'static str, source: io::Error) -> Self {
         // A quota and a limit on file sizes leave no more room than a full disk.
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

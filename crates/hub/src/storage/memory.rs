@@ -27,7 +27,7 @@ impl Storage for Memory {
 
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
         for change in changes {
-            match &change.after {
+            match change.after() {
                 Some(object) => self.objects.insert(change.key.clone(), object.to_json()),
                 None => self.objects.remove(&change.key),
             };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mailboat_machinery::kind::NameRule;
 use mailboat_machinery::machine::kind_from_definition;
 use mailboat_machinery::{DeleteOptions, Kind, ListRequest, Machine, Stored};
 use mailboat_object::wire::Part;
@@ -38,7 +39,11 @@ fn kind_of(schema: &Value) -> Option<Kind> {
         let schema = version["schema"].take();
         version["schema"] = json!({ "openAPIV3Schema": schema });
     }
-    kind_from_definition(&definition).ok()
+    let mut kind = kind_from_definition(&definition).ok()?;
+    if schema["spec"]["nameValidation"] == "PathSegmentName" {
+        kind.rules.names = NameRule::PathSegment;
+    }
+    Some(kind)
 }
 
 /// The kinds of an export, each with its schema object.
@@ -80,25 +85,24 @@ impl Round<'_, '_> {
         }
         self.workspaces.index_mut().bind(&binding.key.cluster, &export.key);
         let identity = export.body()["status"]["identityHash"].clone();
-        let mut bound = Vec::new();
+        let (mut bound, mut fresh) = (Vec::new(), Vec::new());
         for (kind, schema) in kinds_of(self.workspaces, self.machine, &export) {
             bound.push(json!({
                 "group": kind.id.group(), "resource": kind.id.resource(),
                 "schema": {
                     "name": *schema.key.name, "UID": schema.uid.to_string(), "identityHash": identity,
                 },
-                "storageVersions": kind.versions.first().map(|version| version.name.as_str()),
+                "storageVersions": [kind.versions.first().map(|version| version.name.as_str())],
             }));
-            let last = bound.len() - 1;
-            bound[last]["storageVersions"] = json!([bound[last]["storageVersions"]]);
             let same = self
                 .machine
                 .kind(&binding.key.cluster, &kind.id)
                 .is_some_and(|served| Arc::ptr_eq(served, &kind));
             if !same {
-                self.machine.serve(&binding.key.cluster, [kind]);
+                fresh.push(kind);
             }
         }
+        self.machine.serve(&binding.key.cluster, fresh);
         let wanted = [
             ("APIExportValid", true, "", ""),
             ("BindingUpToDate", true, "", ""),

@@ -1,15 +1,15 @@
 //! Garbage collection along owner references.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_object::wire::Propagation;
 use mailboat_object::{ClusterId, Uid};
 use serde_json::Value;
 
-use super::Machine;
 use super::delete::{DeleteOptions, FOREGROUND, ORPHAN, set_finalizers};
 use super::write::drop_metadata;
+use super::{Held, Machine};
 use crate::object::Stored;
 use crate::random::Moment;
 
@@ -29,27 +29,33 @@ impl Machine {
     /// that waited for their dependents, and frees dependents that are to be orphaned. Tells how many changes that
     /// made; 0 means that nothing is left to do.
     pub fn collect_garbage(&mut self, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
-        let Some(tables) = self.clusters.get(cluster).map(|cluster| &cluster.tables) else { return 0 };
-        let served = |object: &&Arc<Stored>| self.kind(cluster, &object.key.kind).is_some();
-        let objects: Vec<Arc<Stored>> =
-            tables.values().flat_map(|table| table.values()).filter(served).cloned().collect();
-        let by_uid: BTreeMap<&Uid, &Arc<Stored>> =
-            objects.iter().map(|object| (&object.uid, object)).collect();
+        let Some(found) = self.clusters.get(cluster) else { return 0 };
+        let held = || {
+            let served = found.tables.iter().filter(|(kind, _)| found.kinds.contains_key(*kind));
+            served.flat_map(|(_, table)| table.values())
+        };
+        let dependents: Vec<Arc<Stored>> = held().filter(|object| object.is_owned()).map(Held::get).collect();
+        let going: Vec<Arc<Stored>> = held().filter(|object| object.is_deleting()).map(Held::get).collect();
+        let named: BTreeSet<Uid> =
+            dependents.iter().flat_map(|object| owners(object)).map(|(uid, _)| uid).collect();
+        let owner = |object: &&Held| named.contains(object.uid());
+        let by_uid: BTreeMap<Uid, Arc<Stored>> =
+            held().filter(owner).map(|object| (object.uid().clone(), object.get())).collect();
         let before = self.version();
-        for object in objects.iter().filter(|object| object.is_deleting()) {
-            self.let_go(object, &objects);
+        for object in &going {
+            self.let_go(object, &dependents);
         }
-        for object in objects.iter().filter(|object| !owners(object).is_empty()) {
-            self.follow_owners(object, &by_uid, moment);
+        for object in dependents.iter().filter(|object| !owners(object).is_empty()) {
+            self.follow_owners(object, &by_uid, &dependents, moment);
         }
         usize::try_from(self.version().0 - before.0).unwrap_or(usize::MAX)
     }
 
     /// An owner that is being deleted: its dependents are freed, or have to be gone before it.
-    fn let_go(&mut self, owner: &Arc<Stored>, objects: &[Arc<Stored>]) {
+    fn let_go(&mut self, owner: &Arc<Stored>, owned: &[Arc<Stored>]) {
         let finalizers = owner.finalizers();
         let dependents =
-            || objects.iter().filter(|object| owners(object).iter().any(|(uid, _)| *uid == owner.uid));
+            || owned.iter().filter(|object| owners(object).iter().any(|(uid, _)| *uid == owner.uid));
         if finalizers.contains(&ORPHAN) {
             for dependent in dependents() {
                 self.drop_owners(dependent, &|uid| *uid == owner.uid);
@@ -67,7 +73,8 @@ impl Machine {
     fn follow_owners(
         &mut self,
         object: &Arc<Stored>,
-        by_uid: &BTreeMap<&Uid, &Arc<Stored>>,
+        by_uid: &BTreeMap<Uid, Arc<Stored>>,
+        dependents: &[Arc<Stored>],
         moment: &mut Moment<'_>,
     ) {
         let state = |uid: &Uid| match by_uid.get(uid) {
@@ -91,7 +98,7 @@ impl Machine {
         }
         let waiting = owners.iter().any(|(uid, _)| state(uid) == Owner::Waiting);
         let has_dependents =
-            by_uid.values().any(|other| self::owners(other).iter().any(|(uid, _)| *uid == object.uid));
+            dependents.iter().any(|other| self::owners(other).iter().any(|(uid, _)| *uid == object.uid));
         let propagation = if waiting && has_dependents { Some(Propagation::Foreground) } else { None };
         let options =
             DeleteOptions { uid: Some(object.uid.clone()), propagation, ..DeleteOptions::default() };
@@ -100,10 +107,10 @@ impl Machine {
     }
 
     fn drop_owners(&mut self, object: &Arc<Stored>, lost: &dyn Fn(&Uid) -> bool) {
-        let Some(live) = self.find(&object.key).filter(|live| live.uid == object.uid).cloned() else {
+        let Some(live) = self.find(&object.key).filter(|live| live.uid == object.uid) else {
             return;
         };
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         let kept: Vec<Value> = body["metadata"]["ownerReferences"]
             .as_array()
             .into_iter()
@@ -116,14 +123,14 @@ impl Machine {
         } else {
             body["metadata"]["ownerReferences"] = Value::Array(kept);
         }
-        if body != *live.body {
-            self.put(Stored { body: Arc::new(body), ..(*live).clone() });
+        if body != *live.body() {
+            self.put(live.with_body(body));
         }
     }
 
     /// Takes one finalizer off an object that is being deleted; the last one takes the object with it.
     fn drop_finalizer(&mut self, object: &Arc<Stored>, finalizer: &str) {
-        let Some(live) = self.find(&object.key).filter(|live| live.uid == object.uid).cloned() else {
+        let Some(live) = self.find(&object.key).filter(|live| live.uid == object.uid) else {
             return;
         };
         let kept: Vec<String> =
@@ -132,9 +139,9 @@ impl Machine {
             self.take(&live.key);
             return;
         }
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         set_finalizers(&mut body, &kept);
-        self.put(Stored { body: Arc::new(body), ..(*live).clone() });
+        self.put(live.with_body(body));
     }
 }
 

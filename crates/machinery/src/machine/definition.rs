@@ -7,7 +7,7 @@ use mailboat_object::{ClusterId, KindId, Name};
 use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Deleted, mark, set_finalizers};
-use super::{ListRequest, Machine};
+use super::{Held, ListRequest, Machine};
 use crate::kind::{Column, Definition, Kind, Naming, Rules, ScalePaths, StatusRules};
 use crate::object::Stored;
 use crate::random::Moment;
@@ -41,7 +41,7 @@ impl Machine {
         if live.is_deleting() {
             return None;
         }
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         mark(&mut body, live, 0, moment.now_seconds);
         super::write::drop_metadata(&mut body, "deletionGracePeriodSeconds");
         let mut finalizers: Vec<String> = live.finalizers().into_iter().map(str::to_owned).collect();
@@ -51,7 +51,7 @@ impl Machine {
         set_finalizers(&mut body, &finalizers);
         let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
         set_condition(&mut body, "Terminating", "InstanceDeletionPending", message, moment.now_seconds);
-        let stored = Stored { body: Arc::new(body), ..(**live).clone() };
+        let stored = live.with_body(body);
         let object = if options.dry_run { Arc::new(stored) } else { self.put(stored) };
         Some(Deleted { object, gone: false })
     }
@@ -62,7 +62,7 @@ impl Machine {
     pub fn follow_definitions(&mut self, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
         let kind = KindId::new(DEFINITIONS.0, DEFINITIONS.1);
         let definitions: Vec<Arc<Stored>> =
-            self.table(cluster, &kind).into_iter().flat_map(|table| table.values()).cloned().collect();
+            self.table(cluster, &kind).into_iter().flat_map(|table| table.values()).map(Held::get).collect();
         let before = self.version();
         for definition in definitions {
             if definition.is_deleting() {
@@ -92,7 +92,7 @@ impl Machine {
         let Ok(mut kind) = kind_of(&id, definition.body()) else { return };
         kind.definition = Some(from);
         self.serve(cluster, [Arc::new(kind)]);
-        let mut body = (*definition.body).clone();
+        let mut body = definition.body().clone();
         let stored = body["spec"]["versions"]
             .as_array()
             .into_iter()
@@ -106,8 +106,8 @@ impl Machine {
         set_condition(&mut body, "NamesAccepted", "NoConflicts", "no conflicts found", moment.now_seconds);
         let message = "the initial names have been accepted";
         set_condition(&mut body, "Established", "InitialNamesAccepted", message, moment.now_seconds);
-        if body != *definition.body {
-            self.put(Stored { body: Arc::new(body), ..(**definition).clone() });
+        if body != *definition.body() {
+            self.put(definition.with_body(body));
         }
     }
 
@@ -132,9 +132,9 @@ impl Machine {
         if finalizers.is_empty() {
             self.take(&definition.key);
         } else if finalizers.len() < definition.finalizers().len() {
-            let mut body = (*definition.body).clone();
+            let mut body = definition.body().clone();
             set_finalizers(&mut body, &finalizers);
-            self.put(Stored { body: Arc::new(body), ..(**definition).clone() });
+            self.put(definition.with_body(body));
         }
     }
 }

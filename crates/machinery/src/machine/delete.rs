@@ -73,14 +73,14 @@ impl Machine {
         moment: &mut Moment<'_>,
     ) -> Result<Deleted, Status> {
         let kind = self.served(key)?;
-        let live = self.find(key).cloned().ok_or_else(|| Status::not_found(&key.kind, &key.name))?;
+        let live = self.find(key).ok_or_else(|| Status::not_found(&key.kind, &key.name))?;
         check_preconditions(&kind, &live, options)?;
         if let Some(deleted) = self.delete_by_lifecycle(&live, options, moment) {
             return Ok(deleted);
         }
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         let period = grace_period(&kind, &live, options);
-        if live.is_deleting() && has_grace(&live.body) && period.is_none() {
+        if live.is_deleting() && has_grace(live.body()) && period.is_none() {
             // It is on its way already, and may only be hurried.
             return Ok(Deleted { object: live, gone: false });
         }
@@ -97,10 +97,10 @@ impl Machine {
             return Ok(self.delete_now(&live, options));
         }
         mark(&mut body, &live, period, moment.now_seconds);
-        if body == *live.body {
+        if body == *live.body() {
             return Ok(Deleted { object: live, gone: false });
         }
-        let stored = Stored { body: Arc::new(body), ..(*live).clone() };
+        let stored = live.with_body(body);
         let object = if options.dry_run { Arc::new(stored) } else { self.put(stored) };
         Ok(Deleted { object, gone: false })
     }
@@ -156,7 +156,7 @@ fn check_preconditions(kind: &Kind, live: &Stored, options: &DeleteOptions) -> R
 /// How long the object may take to go; none if it is on its way and not hurried.
 fn grace_period(kind: &Kind, live: &Stored, options: &DeleteOptions) -> Option<u64> {
     let Some(default) = kind.rules.grace_seconds else { return Some(0) };
-    let spec = &live.body["spec"];
+    let spec = &live.body()["spec"];
     if live.is_deleting() {
         let left = live.metadata()["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
         return options.grace_seconds.filter(|wished| *wished < left).or(if left == 0 {
@@ -167,7 +167,7 @@ fn grace_period(kind: &Kind, live: &Stored, options: &DeleteOptions) -> Option<u
     }
     // Nobody is there to say goodbye to.
     let unplaced = spec["nodeName"].as_str().unwrap_or_default().is_empty();
-    let ended = matches!(live.body["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let ended = matches!(live.body()["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if unplaced || ended {
         return Some(0);
     }

@@ -7,14 +7,12 @@
 
 use std::sync::Arc;
 
-use mailboat_object::{Key, Uid, Version};
-use serde_json::Value;
+use mailboat_object::{Key, Version};
 
-use super::table::{Change, Spot};
+use super::table::{Change, Held, Spot};
 use super::{Flavor, Machine, Settings};
-use crate::managed::ManagedFields;
-use crate::metadata::CLUSTER_ANNOTATION;
 use crate::object::Stored;
+use crate::packed::{Packed, Texts};
 
 /// Changes on their way to a keeper, and how far it has come. A machine without a keeper shows everything at once.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +50,7 @@ impl Machine {
         for object in objects {
             let cluster = machine.clusters.entry(object.key.cluster.clone()).or_default();
             let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
-            table.insert(Spot::of(&object.key), Arc::new(object));
+            table.insert(Spot::of(&object.key), Held::new(Arc::new(object)));
         }
         machine
     }
@@ -88,7 +86,7 @@ impl Machine {
             let cluster = self.clusters.entry(change.key.cluster.clone()).or_default();
             let table = Arc::make_mut(cluster.tables.entry(change.key.kind.clone()).or_default());
             match &change.before {
-                Some(before) => table.insert(Spot::of(&change.key), Arc::clone(before)),
+                Some(before) => table.insert(Spot::of(&change.key), before.clone()),
                 None => table.remove(&Spot::of(&change.key)),
             };
             if let Some(log) = self.logs.get_mut(&change.key.kind) {
@@ -109,28 +107,14 @@ impl Machine {
 }
 
 impl Stored {
-    /// Reads an object back from what [`Stored::to_json`] wrote.
-    pub fn from_json(key: Key, json: &[u8], flavor: Flavor) -> Result<Self, BadObject> {
-        let bad = |what| BadObject { key: key.to_string(), what };
-        let mut body: Value = serde_json::from_slice(json).map_err(|_| bad("it is not JSON"))?;
-        let Some(Value::Object(metadata)) = body.get_mut("metadata") else {
-            return Err(bad("it has no metadata"));
-        };
-        let version = metadata.remove("resourceVersion");
-        let version = version.as_ref().and_then(Value::as_str).and_then(Version::parse);
-        let version = version.ok_or_else(|| bad("it has no resourceVersion"))?;
-        let managed = metadata.remove("managedFields").unwrap_or_default();
-        let managed =
-            ManagedFields::from_json(&managed).map_err(|_| bad("its managedFields make no sense"))?;
-        let uid = metadata.get("uid").and_then(Value::as_str).map(Uid::parse);
-        let uid = uid.ok_or_else(|| bad("it has no uid"))?;
+    /// Reads an object back from what [`Stored::to_json`] wrote. It rests until somebody looks into it.
+    pub fn from_json(key: Key, json: &[u8], flavor: Flavor, texts: &mut Texts) -> Result<Self, BadObject> {
         let shows_cluster = flavor == Flavor::Kcp;
-        if shows_cluster && let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.remove(CLUSTER_ANNOTATION);
-            if annotations.is_empty() {
-                metadata.remove("annotations");
+        match Packed::read(json, shows_cluster, texts) {
+            Ok((packed, uid, version)) => {
+                Ok(Self::resting(key, uid, version, shows_cluster, Arc::new(packed)))
             }
+            Err(what) => Err(BadObject { key: key.to_string(), what }),
         }
-        Ok(Self { key, uid, version, shows_cluster, body: Arc::new(body), managed: Arc::new(managed) })
     }
 }

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
 use serde_json::{Value, json};
 
-use super::table::{Spot, Table};
+use super::table::{Held, Spot, Table};
 use super::{Flavor, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
@@ -96,14 +96,19 @@ impl Machine {
             };
             let present = self.table(cluster, &request.kind);
             let restored = past.get(cluster).map(|changes| restored(present, changes));
-            for (spot, object) in restored.as_ref().or(present).into_iter().flatten() {
-                if after.is_some_and(|after| spot <= after) || !request.takes(object) {
+            for (spot, held) in restored.as_ref().or(present).into_iter().flatten() {
+                let elsewhere = !request.namespace.is_empty() && spot.namespace != request.namespace;
+                if elsewhere || after.is_some_and(|after| spot <= after) {
+                    continue;
+                }
+                let object = held.get();
+                if !request.takes(&object) {
                     continue;
                 }
                 if request.limit.is_some_and(|limit| limit > 0 && items.len() >= limit) {
                     more += 1;
                 } else {
-                    items.push(Arc::clone(object));
+                    items.push(object);
                 }
             }
         }
@@ -179,13 +184,13 @@ impl Machine {
     }
 }
 
-type Undo = BTreeMap<Spot, Option<Arc<Stored>>>;
+type Undo = BTreeMap<Spot, Option<Held>>;
 
 fn restored(present: Option<&Table>, changes: &Undo) -> Table {
     let mut table = present.cloned().unwrap_or_default();
     for (spot, before) in changes {
         match before {
-            Some(before) => table.insert(spot.clone(), Arc::clone(before)),
+            Some(before) => table.insert(spot.clone(), before.clone()),
             None => table.remove(spot),
         };
     }
@@ -194,8 +199,7 @@ fn restored(present: Option<&Table>, changes: &Undo) -> Table {
 
 impl ListRequest {
     fn takes(&self, object: &Stored) -> bool {
-        (self.namespace.is_empty() || object.key.namespace == self.namespace)
-            && self.labels.matches(object)
+        self.labels.matches(object)
             && object.has_fields(&self.fields)
             && self.within.as_ref().is_none_or(|within| within.takes(object))
     }

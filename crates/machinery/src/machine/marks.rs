@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mailboat_object::{ClusterId, Key, KindId, LabelSelector, Name};
 use serde_json::{Map, Value};
 
-use super::{Flavor, Machine};
+use super::{Flavor, Held, Machine};
 use crate::object::Stored;
 
 /// What all these labels begin with.
@@ -40,13 +40,16 @@ impl Machine {
         let differ = |kind: &&KindId| before.get(*kind) != marks.get(*kind);
         let kinds: Vec<KindId> = before.keys().chain(marks.keys()).filter(differ).cloned().collect();
         for kind in kinds {
-            let objects: Vec<Arc<Stored>> =
-                self.table(cluster, &kind).into_iter().flat_map(|table| table.values().cloned()).collect();
+            let objects: Vec<Arc<Stored>> = self
+                .table(cluster, &kind)
+                .into_iter()
+                .flat_map(|table| table.values().map(Held::get))
+                .collect();
             for object in objects {
-                let mut body = (*object.body).clone();
+                let mut body = object.body().clone();
                 self.stamp(&object.key, &mut body);
-                if body != *object.body {
-                    self.put(Stored { body: Arc::new(body), ..(*object).clone() });
+                if body != *object.body() {
+                    self.put(object.with_body(body));
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mailboat_object::{ClusterId, Key, KindId, Name};
 
 use super::delete::{DeleteOptions, Deleted};
-use super::{ListRequest, Machine};
+use super::{Held, ListRequest, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::random::Moment;
@@ -27,7 +27,7 @@ impl Machine {
             namespace: Name::EMPTY,
             name: key.namespace.clone(),
         };
-        match self.find(&namespace) {
+        match self.held(&namespace) {
             None => Err(Status::not_found(&namespaces, &key.namespace)),
             Some(namespace) if namespace.is_deleting() => {
                 Err(Status::namespace_terminating(&key.kind, &key.name, &key.namespace))
@@ -49,10 +49,10 @@ impl Machine {
         if live.is_deleting() {
             return Some(Deleted { object: Arc::clone(live), gone: false });
         }
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         body["metadata"]["deletionTimestamp"] = rfc3339(moment.now_seconds).into();
         body["status"]["phase"] = "Terminating".into();
-        let stored = Stored { body: Arc::new(body), ..(**live).clone() };
+        let stored = live.with_body(body);
         let object = if options.dry_run { Arc::new(stored) } else { self.put(stored) };
         Some(Deleted { object, gone: false })
     }
@@ -66,7 +66,7 @@ impl Machine {
             .into_iter()
             .flat_map(|table| table.values())
             .filter(|namespace| namespace.is_deleting())
-            .cloned()
+            .map(Held::get)
             .collect();
         let before = self.version();
         for namespace in going {
@@ -92,14 +92,14 @@ impl Machine {
         if left || is_empty(namespace) {
             return;
         }
-        let mut body = (*namespace.body).clone();
+        let mut body = namespace.body().clone();
         if let Some(spec) = body["spec"].as_object_mut() {
             spec.remove("finalizers");
         }
         if namespace.finalizers().is_empty() {
             self.take(&namespace.key);
         } else {
-            self.put(Stored { body: Arc::new(body), ..(**namespace).clone() });
+            self.put(namespace.with_body(body));
         }
     }
 }

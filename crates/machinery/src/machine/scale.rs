@@ -83,9 +83,9 @@ impl Machine {
             return Err(Status::invalid("autoscaling", "Scale", &key.name, &[error]));
         }
         let version = Incoming::decode(scale.clone()).map_err(Status::bad_request)?.version;
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         put_back(&mut body, &paths.spec_path(), Some(&replicas));
-        let mut managed = writing.managed_after(&live.body, &body, (*live.managed).clone(), moment, true);
+        let mut managed = writing.managed_after(live.body(), &body, (**live.managed()).clone(), moment, true);
         managed.forget_times("scale");
         let incoming = Incoming { body, version: version.or(Some(live.version)), managed: None };
         self.modify(writing, live, incoming, managed)

@@ -18,19 +18,19 @@ impl Writing<'_> {
         match (self.options.part, &rules.status) {
             (Part::Status, Some(status)) if status.status_only => {
                 let new = body.get("status").cloned();
-                body.clone_from(&live.body);
+                body.clone_from(live.body());
                 put_back(body, &["status"], new.as_ref());
             }
             (Part::Status, Some(status)) => status.resets.for_each(&mut |path| {
                 let path: Vec<_> = path.iter().filter_map(field_name).collect();
-                let old = path.iter().try_fold(&*live.body, |value, member| value.get(*member));
+                let old = path.iter().try_fold(live.body(), |value, member| value.get(*member));
                 put_back(body, &path, old);
             }),
-            (Part::Whole, Some(_)) => put_back(body, &["status"], live.body.get("status")),
+            (Part::Whole, Some(_)) => put_back(body, &["status"], live.body().get("status")),
             (Part::Scale | Part::Token | Part::Whole | Part::Status, _) => {}
         }
         if let Some(prepare) = rules.prepare {
-            prepare(body, Some(&live.body));
+            prepare(body, Some(live.body()));
         }
         let old = live.metadata();
         let generation = live.generation() + u64::from(self.grows(body, live));
@@ -54,7 +54,7 @@ impl Writing<'_> {
         if self.options.part == Part::Status {
             return false;
         }
-        let differs = |member: &str| body.get(member) != live.body.get(member);
+        let differs = |member: &str| body.get(member) != live.body().get(member);
         match self.kind.rules.generation {
             Generation::None => false,
             Generation::Spec => differs("spec"),
@@ -65,7 +65,7 @@ impl Writing<'_> {
                 let members = |value: &Value| -> Vec<String> {
                     value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
                 };
-                let all = members(body).into_iter().chain(members(&live.body));
+                let all = members(body).into_iter().chain(members(live.body()));
                 all.filter(|name| name != "metadata").any(|name| differs(&name))
             }
         }
@@ -82,11 +82,11 @@ impl Writing<'_> {
         }
         errors.extend(changes);
         let flaws = self.version.schema.validate(body, self.options.part == Part::Status);
-        let broken = self.version.schema.obey(body, Some(&live.body), &flaws);
+        let broken = self.version.schema.obey(body, Some(live.body()), &flaws);
         errors.extend(flaws);
         errors.extend(broken);
         if self.options.part != Part::Status {
-            errors.extend(rules.check.into_iter().flat_map(|check| check(body, Some(&live.body))));
+            errors.extend(rules.check.into_iter().flat_map(|check| check(body, Some(live.body()))));
         }
         errors
     }

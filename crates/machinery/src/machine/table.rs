@@ -4,12 +4,48 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mailboat_object::{Key, Name, Version};
+use mailboat_object::{Key, Name, Uid, Version};
 
 use crate::object::Stored;
+use crate::packed::Texts;
 
 /// The objects of one kind in one cluster.
-pub(super) type Table = BTreeMap<Spot, Arc<Stored>>;
+pub(super) type Table = BTreeMap<Spot, Held>;
+
+/// An object as tables and logs hold it. What rests is looked into only in copies, so that it goes on resting here.
+#[derive(Clone, Debug)]
+pub(super) struct Held(Arc<Stored>);
+
+impl Held {
+    pub(super) fn new(object: Arc<Stored>) -> Self {
+        Self(object)
+    }
+
+    /// The object, to be looked into.
+    pub(super) fn get(&self) -> Arc<Stored> {
+        if self.0.is_resting() { Arc::new((*self.0).clone()) } else { Arc::clone(&self.0) }
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.0.version
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.0.is_deleting()
+    }
+
+    pub(super) fn is_owned(&self) -> bool {
+        self.0.is_owned()
+    }
+
+    pub(super) fn uid(&self) -> &Uid {
+        &self.0.uid
+    }
+
+    pub(super) fn rested(&self, texts: &mut Texts) -> Self {
+        if self.0.is_resting() { self.clone() } else { Self(Arc::new(self.0.rested(texts))) }
+    }
+}
 
 /// Where an object stands in its table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,10 +95,45 @@ pub struct Change {
     pub version: Version,
     /// To which object.
     pub key: Key,
+    pub(super) before: Option<Held>,
+    pub(super) after: Option<Held>,
+}
+
+impl Change {
     /// The object before; none: there was none.
-    pub before: Option<Arc<Stored>>,
+    pub fn before(&self) -> Option<Arc<Stored>> {
+        self.before.as_ref().map(Held::get)
+    }
+
     /// The object after; none: it is gone.
-    pub after: Option<Arc<Stored>>,
+    pub fn after(&self) -> Option<Arc<Stored>> {
+        self.after.as_ref().map(Held::get)
+    }
+
+    /// Whether the object came into being.
+    pub fn made(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Whether the object went away.
+    pub fn unmade(&self) -> bool {
+        self.after.is_none()
+    }
+
+    /// Whether what stands there now is going, or names owners.
+    pub fn is_going_or_owned(&self) -> bool {
+        self.after.as_ref().is_some_and(|after| after.is_deleting() || after.is_owned())
+    }
+
+    fn rested(&self, texts: &mut Texts) -> Self {
+        let rested = |held: &Option<Held>, texts: &mut Texts| held.as_ref().map(|held| held.rested(texts));
+        Self {
+            version: self.version,
+            key: self.key.clone(),
+            before: rested(&self.before, texts),
+            after: rested(&self.after, texts),
+        }
+    }
 }
 
 impl Log {
@@ -86,6 +157,14 @@ impl Log {
         if self.changes.back().is_some_and(|change| change.version == version) {
             self.changes.pop_back();
         }
+    }
+
+    /// Puts to rest what happened at a version, if it is remembered, and tells what came of it.
+    pub(super) fn rest(&mut self, version: Version, texts: &mut Texts) -> Option<Held> {
+        let at = self.changes.partition_point(|change| change.version < version);
+        let change = self.changes.get_mut(at).filter(|change| change.version == version)?;
+        *change = Arc::new(change.rested(texts));
+        change.after.clone()
     }
 
     fn forget_first(&mut self) {

@@ -181,15 +181,15 @@ impl WatchRequest {
         {
             return None;
         }
-        let seen = |object: &&Arc<Stored>| {
-            self.labels.matches(&***object)
+        let seen = |object: &Arc<Stored>| {
+            self.labels.matches(&**object)
                 && object.has_fields(&self.fields)
                 && self.within.as_ref().is_none_or(|within| within.takes(object))
         };
-        match (change.before.as_ref().filter(seen), change.after.as_ref().filter(seen)) {
+        match (change.before().filter(seen), change.after().filter(seen)) {
             (None, None) => None,
-            (None, Some(after)) => Some(WatchEvent::Added(Arc::clone(after))),
-            (Some(_), Some(after)) => Some(WatchEvent::Modified(Arc::clone(after))),
+            (None, Some(after)) => Some(WatchEvent::Added(after)),
+            (Some(_), Some(after)) => Some(WatchEvent::Modified(after)),
             (Some(before), None) => Some(WatchEvent::Deleted(Arc::new(before.at(change.version)))),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_object::wire::Part;
-use mailboat_object::{Key, Name, Uid, Version};
+use mailboat_object::{Key, Name, Uid};
 use serde_json::Value;
 
 use super::admit::Source;
@@ -131,7 +131,7 @@ impl Machine {
         let mut incoming = writing.decode(body, Source::Body)?;
         ensure_namespace(&mut incoming.body, &writing)?;
         check_name(&incoming.body, key)?;
-        let Some(live) = self.find(key).cloned() else {
+        let Some(live) = self.find(key) else {
             if !writing.kind.rules.create_on_update {
                 return Err(Status::not_found(&key.kind, &key.name));
             }
@@ -171,7 +171,7 @@ impl Machine {
         }
         let mut writing = self.writing(key, options)?;
         writing.patched = true;
-        let live = self.find(key).cloned();
+        let live = self.find(key);
         if let Patch::Apply { intent, force } = patch {
             return self.apply(writing, live, intent, force, moment);
         }
@@ -204,7 +204,7 @@ impl Machine {
         }
         let empty = writing.empty();
         let (before, managed) = match &live {
-            Some(live) => (&*live.body, (*live.managed).clone()),
+            Some(live) => (live.body(), (**live.managed()).clone()),
             None => (&empty, ManagedFields::default()),
         };
         let (object, managed) = if writing.options.through_view {
@@ -289,21 +289,15 @@ impl Machine {
             errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
         }
         writing.refuse(&key.name, &errors)?;
-        if let Some(present) = self.find(key) {
+        if let Some(present) = self.held(key) {
             return Err(if present.is_deleting() {
                 Status::exists_deleting(&key.kind, &key.name)
             } else {
                 Status::already_exists(&key.kind, &key.name)
             });
         }
-        let stored = Stored {
-            key: key.clone(),
-            uid,
-            version: Version(0),
-            shows_cluster: self.settings.flavor == Flavor::Kcp,
-            body: Arc::new(body),
-            managed: Arc::new(managed),
-        };
+        let shows_cluster = self.settings.flavor == Flavor::Kcp;
+        let stored = Stored::new(key.clone(), uid, shows_cluster, body, Arc::new(managed));
         let object = if writing.options.dry_run { Arc::new(stored) } else { self.put(stored) };
         Ok(Written { object, created: true, changed: !writing.options.dry_run, unknown: writing.unknown })
     }
@@ -338,18 +332,18 @@ impl Machine {
         writing.prepare_update(&mut body, live);
         self.stamp(key, &mut body);
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
-        let managed = if managed.same_but_for_times(&live.managed) && typed::same(&body, &live.body) {
+        let managed = if managed.same_but_for_times(live.managed()) && typed::same(&body, live.body()) {
             // A change of nothing but times is none.
-            Arc::clone(&live.managed)
+            Arc::clone(live.managed())
         } else {
             Arc::new(managed)
         };
-        let changed = *managed != *live.managed || body != *live.body;
-        let stored = Stored { body: Arc::new(body), managed, ..(**live).clone() };
+        let changed = *managed != **live.managed() || body != *live.body();
+        let stored = live.with(body, managed);
         let unknown = writing.unknown;
         if live.is_deleting()
             && stored.finalizers().is_empty()
-            && !has_grace(&live.body)
+            && !has_grace(live.body())
             && !namespace::is_held(&stored)
         {
             // The last finalizer is gone: so is the object.
@@ -421,11 +415,11 @@ impl Writing<'_> {
             Some(managed) if managed::is_reset(managed) => ManagedFields::default(),
             Some(managed) => match ManagedFields::from_json(managed) {
                 Ok(managed) if !managed.is_empty() => managed,
-                _ => (*live.managed).clone(),
+                _ => (**live.managed()).clone(),
             },
-            None => (*live.managed).clone(),
+            None => (**live.managed()).clone(),
         };
-        self.managed_after(&live.body, &incoming.body, former, moment, true)
+        self.managed_after(live.body(), &incoming.body, former, moment, true)
     }
 
     pub(super) fn managed_after(
@@ -504,7 +498,7 @@ fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, St
     let mut value = if touched {
         live.to_value()
     } else {
-        let mut body = (*live.body).clone();
+        let mut body = live.body().clone();
         body["metadata"]["resourceVersion"] = live.version.to_string().into();
         body
     };

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use mailboat_machinery::{Change, Flavor, Machine, Settings, Stored, WatchRequest, WatchStart};
+use mailboat_machinery::{
+    Change, DeleteOptions, Flavor, ListRequest, ListVersion, Machine, Settings, Stored, Texts, WatchRequest,
+    WatchStart,
+};
 use mailboat_object::Version;
 use serde_json::json;
 
 use crate::list_watch::told;
-use crate::world::{World, by, cluster, config_map, config_maps, key};
+use crate::world::{World, by, cluster, config_map, config_maps, key, of};
 
 fn watch(start: WatchStart) -> WatchRequest {
     WatchRequest { cluster: Some(cluster()), kind: config_maps(), start, ..WatchRequest::default() }
@@ -26,7 +29,7 @@ fn changes_come_out_once_and_in_order() {
     world.merge(&key(&config_maps(), "a"), &json!({ "data": { "k": "v" } })).unwrap();
     world.delete(&key(&config_maps(), "a"), &mailboat_machinery::DeleteOptions::default()).unwrap();
     let changes = world.machine.take_changes();
-    let shape = |change: &Arc<Change>| (change.version.0, change.before.is_some(), change.after.is_some());
+    let shape = |change: &Arc<Change>| (change.version.0, !change.made(), !change.unmade());
     let shapes: Vec<_> = changes.iter().map(shape).collect();
     assert_eq!(shapes, [(2, false, true), (3, true, true), (4, true, false)]);
     assert!(world.machine.take_changes().is_empty());
@@ -91,7 +94,7 @@ fn a_server_comes_back_with_its_objects_and_without_its_history() {
         let intent = config_map("a", json!({ "other": "w" }));
         world.apply(&at, "bob", false, &intent).unwrap();
         let object = world.machine.get(&at).unwrap();
-        let back = Stored::from_json(at.clone(), &object.to_json(), flavor).unwrap();
+        let back = Stored::from_json(at.clone(), &object.to_json(), flavor, &mut Texts::default()).unwrap();
         let version = world.machine.version();
         let settings = Settings { flavor, ..Settings::default() };
         let mut restored = Machine::restored(settings, version, [back]);
@@ -120,8 +123,62 @@ fn what_is_no_object_is_not_read() {
         (r#"{"metadata":{"resourceVersion":"1"}}"#, "it has no uid"),
         (r#"{"metadata":{"resourceVersion":"1","uid":"u","managedFields":[{}]}}"#, "its managedFields make"),
     ] {
-        let read = Stored::from_json(key(&config_maps(), "a"), json.as_bytes(), Flavor::Kubernetes);
+        let read = Stored::from_json(
+            key(&config_maps(), "a"),
+            json.as_bytes(),
+            Flavor::Kubernetes,
+            &mut Texts::default(),
+        );
         let said = read.unwrap_err().to_string();
         assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn what_rests_reads_lists_watches_and_changes_as_what_does_not() {
+    let seen = |awake: Option<usize>| {
+        let settings = Settings { awake, flavor: Flavor::Kcp, ..Settings::default() };
+        let mut world = World::with(settings);
+        for number in 0..20 {
+            let mut map = config_map(&format!("map-{number:02}"), json!({ "k": "v" }));
+            map["metadata"]["labels"] = json!({ "odd": (number % 2 == 1).to_string() });
+            map["metadata"]["annotations"] = json!({ "note": "a \"quoted\" word" });
+            map["metadata"]["finalizers"] =
+                if number == 7 { json!(["example.com/hold"]) } else { json!(null) };
+            world.create(&config_maps(), map).unwrap();
+        }
+        let from = world.machine.version();
+        for name in ["map-03", "map-07", "map-12"] {
+            let patch = json!({ "data": { "k": "changed" } });
+            let at = key(&config_maps(), name);
+            world.merge(&at, &patch).unwrap();
+        }
+        for name in ["map-07", "map-08"] {
+            world.delete(&key(&config_maps(), name), &DeleteOptions::default()).unwrap();
+        }
+        let all = of(&config_maps());
+        let odd = ListRequest { labels: "odd=true".parse().unwrap(), ..all.clone() };
+        let past = ListRequest { version: ListVersion::Exact(from), ..all.clone() };
+        let listed = [all, odd, past].map(|request| {
+            let list = world.machine.list(&request).unwrap();
+            list.items.iter().map(|object| object.to_value()).collect::<Vec<_>>()
+        });
+        let request = WatchRequest {
+            cluster: Some(cluster()),
+            kind: config_maps(),
+            start: WatchStart::After(from),
+            ..WatchRequest::default()
+        };
+        let mut watch = world.machine.watch(request).unwrap();
+        let kind = world.machine.kind(&cluster(), &config_maps()).unwrap().clone();
+        let events = world.machine.poll(&mut watch, 100);
+        let events: Vec<String> = events.iter().map(|event| event.to_json(&kind)).collect();
+        (listed, events)
+    };
+    let awake = seen(None);
+    assert_eq!(awake.0[0].len(), 19);
+    assert_eq!(awake.0[2].len(), 20);
+    for limit in [0, 1, 5] {
+        assert_eq!(seen(Some(limit)), awake, "{limit}");
     }
 }

@@ -107,7 +107,7 @@ proptest! {
                 }
                 prop_assert!(owned.values().all(|count| *count == 1), "{:?}", owned);
                 let read = mailboat_machinery::ManagedFields::from_json(&object.to_value()["metadata"]["managedFields"]);
-                prop_assert_eq!(&read.unwrap(), object.managed());
+                prop_assert_eq!(&read.unwrap(), &**object.managed());
             }
         }
     }

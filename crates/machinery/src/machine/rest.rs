@@ -1,0 +1,58 @@
+//! What has been quiet for a while comes to rest: it takes a tenth of the memory, and is looked at all the same.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use mailboat_object::{Key, Version};
+
+use super::table::Spot;
+use super::{Kinds, Machine};
+use crate::packed::Texts;
+
+/// The changes that are still awake, and what is shared by what rests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resting {
+    awake: VecDeque<(Version, Key)>,
+    pub(super) texts: Texts,
+    kinds: Vec<Weak<Kinds>>,
+}
+
+impl Resting {
+    /// Lets clusters that serve the same kinds share one map of them.
+    pub(super) fn share_kinds(&mut self, kinds: &mut Arc<Kinds>) {
+        let same = |other: &Kinds| {
+            other.len() == kinds.len()
+                && other.values().zip(kinds.values()).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        if let Some(shared) = self.kinds.iter().filter_map(Weak::upgrade).find(|other| same(other)) {
+            *kinds = shared;
+            return;
+        }
+        self.kinds.retain(|kinds| kinds.strong_count() > 0);
+        self.kinds.push(Arc::downgrade(kinds));
+    }
+}
+
+impl Machine {
+    /// Notes that an object changed just now, and puts to rest what changed long ago.
+    pub(super) fn rest_after(&mut self, key: &Key) {
+        let Some(limit) = self.settings.awake else { return };
+        self.resting.awake.push_back((self.version, key.clone()));
+        while self.resting.awake.len() > limit {
+            let Some((version, key)) = self.resting.awake.pop_front() else { return };
+            self.rest(version, &key);
+        }
+    }
+
+    fn rest(&mut self, version: Version, key: &Key) {
+        let texts = &mut self.resting.texts;
+        let rested = self.logs.get_mut(&key.kind).and_then(|log| log.rest(version, texts));
+        let table = self.clusters.get_mut(&key.cluster).and_then(|cluster| cluster.tables.get_mut(&key.kind));
+        let Some(table) = table else { return };
+        let spot = Spot::of(key);
+        // It may have changed since; then it is that change which puts it to rest.
+        let Some(held) = table.get(&spot).filter(|held| held.version() == version) else { return };
+        let rested = rested.unwrap_or_else(|| held.rested(texts));
+        Arc::make_mut(table).insert(spot, rested);
+    }
+}

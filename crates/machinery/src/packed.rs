@@ -1,0 +1,317 @@
+//! Objects at rest: their JSON in pieces, of which equal ones are kept once.
+//!
+//! As a tree of values an object takes ten to twenty times its JSON, and most of a server's objects are hardly ever
+//! looked at. So they rest as text, cut where copies of one thing in many workspaces are alike: by members of the
+//! object, and by manager. The spec, the status and the fields of ten thousand copies are then there once.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use mailboat_object::json::Raw;
+use mailboat_object::timestamp::unix_seconds;
+use mailboat_object::{Name, Operation, Uid, Version};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::field_set::FieldSet;
+use crate::managed::{ManagedFields, Manager};
+use crate::metadata::CLUSTER_ANNOTATION;
+use crate::time::rfc3339;
+
+/// How many texts are remembered to be shared. What is forgotten is merely kept twice.
+const REMEMBERED: usize = 2048;
+/// Shorter ones are not worth looking for, longer ones not worth holding on to.
+const SHARED_BYTES: std::ops::Range<usize> = 24..16 * 1024;
+
+/// The texts that were seen last, so that equal ones are kept once.
+#[derive(Clone, Default)]
+pub struct Texts {
+    seen: Vec<Option<Arc<str>>>,
+    hasher: foldhash::fast::FixedState,
+}
+
+/// An object at rest.
+#[derive(Clone)]
+pub(crate) struct Packed {
+    /// Its members in their order; `metadata` is without version and managers.
+    members: Box<[(Name, Arc<str>)]>,
+    managers: Box<[PackedManager]>,
+    /// Its deletion was asked for.
+    pub deleting: bool,
+    /// It names owners.
+    pub owned: bool,
+}
+
+#[derive(Clone)]
+struct PackedManager {
+    name: Name,
+    operation: Operation,
+    api_version: Name,
+    subresource: Name,
+    time_seconds: Option<u64>,
+    fields: Arc<str>,
+}
+
+/// A part of an object, as a tree or at rest.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece<'p> {
+    Tree(&'p Value),
+    Text(Raw<'p>),
+}
+
+impl Texts {
+    /// The one copy of a text, if it was seen lately.
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if !SHARED_BYTES.contains(&text.len()) {
+            return Arc::from(text);
+        }
+        if self.seen.is_empty() {
+            self.seen.resize(REMEMBERED, None);
+        }
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(text.as_bytes());
+        let at = usize::try_from(hasher.finish() % REMEMBERED as u64).unwrap_or(0);
+        match &self.seen[at] {
+            Some(seen) if **seen == *text => Arc::clone(seen),
+            _ => {
+                let text = Arc::from(text);
+                self.seen[at] = Some(Arc::clone(&text));
+                text
+            }
+        }
+    }
+}
+
+impl Packed {
+    /// An object that comes to rest.
+    pub(crate) fn of(body: &Value, managed: &ManagedFields, texts: &mut Texts) -> Self {
+        let members = body.as_object().into_iter().flatten().map(|(name, member)| {
+            let text = json(member);
+            // Metadata is never the same.
+            let text = if name == "metadata" { Arc::from(text) } else { texts.share(&text) };
+            (Name::new(name), text)
+        });
+        let members = members.collect();
+        let managers = managed.entries().iter().map(|manager| PackedManager {
+            name: manager.name.clone(),
+            operation: manager.operation,
+            api_version: manager.api_version.clone(),
+            subresource: manager.subresource.clone(),
+            time_seconds: manager.time_seconds,
+            fields: texts.share(&json(&*manager.fields)),
+        });
+        let has = |member: &str| body["metadata"].get(member).is_some_and(|value| !value.is_null());
+        Self {
+            managers: managers.collect(),
+            members,
+            deleting: has("deletionTimestamp"),
+            owned: has("ownerReferences"),
+        }
+    }
+
+    /// Reads an object from what a server wrote down of it, without looking into its members.
+    pub(crate) fn read(
+        written: &[u8],
+        shows_cluster: bool,
+        texts: &mut Texts,
+    ) -> Result<(Self, Uid, Version), &'static str> {
+        let object = Raw::parse(written).map_err(|_| "it is not JSON")?;
+        let metadata =
+            object.member("metadata").filter(|metadata| metadata.is_map()).ok_or("it has no metadata")?;
+        let text = |member: &str| metadata.member(member).and_then(Raw::as_str);
+        let version = text("resourceVersion").and_then(|text| Version::parse(&text));
+        let version = version.ok_or("it has no resourceVersion")?;
+        let uid = text("uid").map(|uid| Uid::parse(&uid)).ok_or("it has no uid")?;
+        let managed = metadata.member("managedFields");
+        let managers =
+            managed.map(|managed| managed.elements().map(|entry| PackedManager::read(entry, texts)));
+        let managers: Option<Box<[PackedManager]>> = managers.into_iter().flatten().collect();
+        let managers = managers.ok_or("its managedFields make no sense")?;
+        let members = object.members().map(|(name, member)| {
+            let text = match &*name {
+                "metadata" => Arc::from(at_rest(member, shows_cluster)),
+                _ => texts.share(member.json()),
+            };
+            (Name::new(&name), text)
+        });
+        let packed = Self {
+            members: members.collect(),
+            managers,
+            deleting: metadata.member("deletionTimestamp").is_some_and(|value| !value.is_null()),
+            owned: metadata.member("ownerReferences").is_some(),
+        };
+        Ok((packed, uid, version))
+    }
+
+    /// The whole body.
+    pub(crate) fn body(&self) -> Value {
+        let members =
+            self.members.iter().map(|(name, text)| (name.to_string(), Raw::trusted(text).to_value()));
+        Value::Object(members.collect::<Map<String, Value>>())
+    }
+
+    /// Its managers.
+    pub(crate) fn managed(&self) -> ManagedFields {
+        ManagedFields::of(self.managers.iter().map(PackedManager::unpacked))
+    }
+
+    /// Whether nobody is known to own anything.
+    pub(crate) fn is_unmanaged(&self) -> bool {
+        self.managers.is_empty()
+    }
+
+    /// Its members, in their order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, Raw<'_>)> {
+        self.members.iter().map(|(name, text)| (name.as_str(), Raw::trusted(text)))
+    }
+
+    /// Its metadata.
+    pub(crate) fn metadata(&self) -> Option<Raw<'_>> {
+        self.members().find(|(name, _)| *name == "metadata").map(|(_, metadata)| metadata)
+    }
+}
+
+impl PackedManager {
+    fn read(entry: Raw<'_>, texts: &mut Texts) -> Option<Self> {
+        let text = |member: &str| entry.member(member).and_then(Raw::as_str).unwrap_or_default();
+        let operation = match &*text("operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return None,
+        };
+        Some(Self {
+            name: Name::new(&text("manager")),
+            operation,
+            api_version: Name::new(&text("apiVersion")),
+            subresource: Name::new(&text("subresource")),
+            time_seconds: unix_seconds(&text("time")),
+            fields: texts.share(entry.member("fieldsV1").map_or("{}", Raw::json)),
+        })
+    }
+
+    fn unpacked(&self) -> Manager {
+        let fields = FieldSet::from_json(&Raw::trusted(&self.fields).to_value());
+        Manager {
+            name: self.name.clone(),
+            operation: self.operation,
+            api_version: self.api_version.clone(),
+            subresource: self.subresource.clone(),
+            time_seconds: self.time_seconds,
+            // It was made of one.
+            fields: Arc::new(fields.unwrap_or_default()),
+        }
+    }
+}
+
+/// Metadata as it is kept: what stands beside an object, or is told of it anyway, is left out.
+fn at_rest(metadata: Raw<'_>, shows_cluster: bool) -> String {
+    let mut out = String::with_capacity(metadata.json().len());
+    let mut put = |name: &str, member: &str| {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(&json(name));
+        out.push(':');
+        out.push_str(member);
+    };
+    for (name, member) in metadata.members() {
+        match &*name {
+            "resourceVersion" | "managedFields" => {}
+            "annotations" if shows_cluster => {
+                let mut annotations = String::new();
+                for (key, value) in member.members().filter(|(key, _)| *key != CLUSTER_ANNOTATION) {
+                    annotations.push(if annotations.is_empty() { '{' } else { ',' });
+                    annotations.push_str(&json(&*key));
+                    annotations.push(':');
+                    annotations.push_str(value.json());
+                }
+                if !annotations.is_empty() {
+                    annotations.push('}');
+                    put(&name, &annotations);
+                }
+            }
+            _ => put(&name, member.json()),
+        }
+    }
+    if out.is_empty() {
+        out.push('{');
+    }
+    out.push('}');
+    out
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    // What is written here is made of JSON values alone, which can always be written.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+impl<'p> Piece<'p> {
+    /// The members of a map, in their order.
+    pub(crate) fn members(self) -> Vec<(std::borrow::Cow<'p, str>, Self)> {
+        match self {
+            Self::Tree(value) => {
+                let members = value.as_object().into_iter().flatten();
+                members.map(|(name, member)| (name.as_str().into(), Self::Tree(member))).collect()
+            }
+            Self::Text(raw) => raw.members().map(|(name, member)| (name, Self::Text(member))).collect(),
+        }
+    }
+}
+
+impl Serialize for Piece<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Tree(value) => value.serialize(serializer),
+            Self::Text(raw) => written(raw.json()).map_err(S::Error::custom)?.serialize(serializer),
+        }
+    }
+}
+
+/// The managers of an object at rest, as servers write them.
+pub(crate) struct PackedManagers<'p>(pub(crate) &'p Packed);
+
+impl Serialize for PackedManagers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.managers.iter())
+    }
+}
+
+impl Serialize for PackedManager {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("apiVersion", self.api_version.as_str())?;
+        map.serialize_entry("fieldsType", "FieldsV1")?;
+        map.serialize_entry("fieldsV1", written(&self.fields).map_err(S::Error::custom)?)?;
+        if !self.name.is_empty() {
+            map.serialize_entry("manager", self.name.as_str())?;
+        }
+        let apply = self.operation == Operation::Apply;
+        map.serialize_entry("operation", if apply { "Apply" } else { "Update" })?;
+        if !self.subresource.is_empty() {
+            map.serialize_entry("subresource", self.subresource.as_str())?;
+        }
+        if let Some(seconds) = self.time_seconds {
+            map.serialize_entry("time", &rfc3339(seconds))?;
+        }
+        map.end()
+    }
+}
+
+fn written(json: &str) -> serde_json::Result<&RawValue> {
+    serde_json::from_str(json)
+}
+
+impl fmt::Debug for Texts {
+    /// How many they are; never the texts, which are tenants' data.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "texts({})", self.seen.iter().flatten().count())
+    }
+}
+
+impl fmt::Debug for Packed {
+    /// What it has; never what it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_str()).collect();
+        write!(f, "packed({})", names.join(", "))
+    }
+}
