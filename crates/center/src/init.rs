@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use mailboat_api::kcp::Workspace;
 use mailboat_cluster::{Connection, Transport};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
@@ -17,6 +18,8 @@ const MANAGER: &str = "mailboat-init";
 /// How long a server may need until it takes something that it does not take yet: a new workspace is not usable at
 /// once, and neither are rights that were just given.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// How many objects of one kind are written at once.
+const AT_ONCE: usize = 16;
 /// The pause before it is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -104,14 +107,19 @@ pub async fn init(
         return Err(InitError::Path { path: path.to_owned() });
     };
     ensure_workspace(connection, parent, name, path).await?;
-    let provider = connection.at(&format!("/clusters/{path}"));
+    let provider = &connection.at(&format!("/clusters/{path}"));
     let keys: Vec<String> = (0..offer.exports.len()).map(|_| random_key()).collect::<Result<_, _>>()?;
     let mut keys = keys.into_iter();
     let pieces = pieces(path, offer, || keys.next().unwrap_or_default());
-    check_identities(&provider, path, offer).await?;
-    for piece in &pieces {
-        let done = ensure(&provider, path, piece).await?;
-        tell(piece, done);
+    check_identities(provider, path, offer).await?;
+    // What is of one kind does not need each other; what comes after may need all of it.
+    for alike in pieces.chunk_by(|one, next| one.kind == next.kind) {
+        let mut done = stream::iter(alike)
+            .map(|piece| async move { (piece, ensure(provider, path, piece).await) })
+            .buffered(AT_ONCE);
+        while let Some((piece, done)) = done.next().await {
+            tell(piece, done?);
+        }
     }
     Ok(())
 }
