@@ -163,6 +163,7 @@ impl Rehearsal {
                 sources: self.sources(&key.cluster),
                 edges: edges.collect(),
                 singletons: Arc::new(singletons),
+                keeps: placement.deleting,
                 provider: Arc::from(self.setting.provider_path.as_str()),
                 provider_cluster: self.setting.provider_cluster(),
                 marks: Arc::clone(&self.marks),

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use mailboat_api::names::{annotation, export};
 use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Adopt, Body, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
+use mailboat_object::digest::{Digest, digest_of};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
@@ -60,6 +61,8 @@ pub struct Placed<'p> {
     pub edges: BTreeMap<DestinationId, Edge>,
     /// What the placements of its workspace ask to have returned.
     pub singletons: Arc<Singletons>,
+    /// The placement is on its way out: what it placed is still its own, and is neither changed nor made anew.
+    pub keeps: bool,
     /// The path of the provider workspace, whose exports every mailbox is bound to.
     pub provider: Arc<str>,
     /// The same workspace by the id of its cluster: what users define is offered there.
@@ -80,7 +83,7 @@ impl Translator {
     pub fn new(placed: Placed<'_>) -> Self {
         let head = RouteHead::new(route_name(&placed.placement.key))
             .since(placed.placement.created_seconds().unwrap_or_default())
-            .configured(placed.placement.content)
+            .configured(specification(placed.placement))
             .reading(placed.sources);
         Self {
             head,
@@ -91,7 +94,7 @@ impl Translator {
             singletons: placed.singletons,
             provider: placed.provider,
             provider_cluster: placed.provider_cluster,
-            policies: Policies::new(&placed.marks),
+            policies: Policies::new(&placed.marks, placed.keeps),
         }
     }
 
@@ -181,9 +184,10 @@ impl Route for Translator {
 }
 
 impl Policies {
-    fn new(marks: &Arc<dyn Marks>) -> Self {
+    fn new(marks: &Arc<dyn Marks>, keeps: bool) -> Self {
+        let delivery = if keeps { Delivery::Keep } else { Delivery::Apply };
         let policy = |status: StatusReturn, adopt: Adopt, withdrawal: Withdrawal| {
-            Arc::new(Policy { status, withdrawal, adopt, ..Policy::plain(Arc::clone(marks)) })
+            Arc::new(Policy { delivery, status, withdrawal, adopt, ..Policy::plain(Arc::clone(marks)) })
         };
         let (off, back) = (StatusReturn::Off, StatusReturn::Subresource);
         Self {
@@ -197,6 +201,12 @@ impl Policies {
             staying: policy(off, Adopt::Unmarked, Withdrawal::Leave),
         }
     }
+}
+
+/// What a placement asks for. Not its annotations: a withdrawal is confirmed by one, and must be the same change after that.
+pub(crate) fn specification(placement: &Object) -> Digest {
+    let spec = placement.get(&["spec"]).and_then(|spec| digest_of(spec.json().as_bytes()).ok());
+    spec.unwrap_or(Digest::NONE)
 }
 
 /// The name of a placement's route, the same over restarts.

@@ -356,6 +356,9 @@ fn make(slot: &Slot<'_>, want: &Want, finalizer: Option<Action>, how: How) -> Pl
     if want.policy.delivery == Delivery::Overlay {
         return waiting(Wait::Overlaid);
     }
+    if want.policy.delivery == Delivery::Keep {
+        return waiting(Wait::SourceEnding);
+    }
     // The finalizer first: a copy whose source could vanish unseen would be left behind (H17).
     if let Some(finalizer) = finalizer {
         return acting([finalizer]);
@@ -419,8 +422,8 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
                 }
                 stopped
             }
-            // Created once, then its place's own.
-            (_, Delivery::CreateOnly) | (Likeness::Same, _) => None,
+            // Created once, then its place's own; or about to go.
+            (_, Delivery::CreateOnly | Delivery::Keep) | (Likeness::Same, _) => None,
             (Likeness::Unread, _) => {
                 actions.push(Action::Compare);
                 None

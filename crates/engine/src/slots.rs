@@ -260,6 +260,11 @@ impl Slots {
         found.flat_map(BTreeMap::values).copied().collect()
     }
 
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &SlotState> {
+        self.all.iter().map(|(_, slot)| slot)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()

@@ -142,6 +142,9 @@ pub enum Delivery {
     ThreeWay,
     /// Some fields on an object that is not ours; the object is neither created nor deleted.
     Overlay,
+    /// Neither made nor changed: what stands there is only known to be this want's. For configuration that is on its way
+    /// out, whose copies must still be told from those that nobody knows anything of.
+    Keep,
 }
 
 /// Whether and how a copy's status comes back to its origin.

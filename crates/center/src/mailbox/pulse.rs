@@ -30,7 +30,7 @@ pub struct Pulse {
 }
 
 /// How things are with a SyncTarget besides its heartbeat.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Standing {
     /// Why there is no mailbox that could be used yet, in a sentence.
     pub mailbox_missing: Option<String>,
@@ -38,6 +38,8 @@ pub struct Standing {
     pub unschedulable: bool,
     /// Its generation.
     pub generation: i64,
+    /// Whether withdrawals from its mailbox are held, as a condition.
+    pub held: Condition,
 }
 
 /// What a SyncTarget's status should say.
@@ -85,6 +87,12 @@ pub fn judge(
     let mut changed = false;
     for condition in judged(pulse, standing, now, limits) {
         changed |= condition::set(&mut conditions, condition);
+    }
+    // Told from the first time on that something is held.
+    let known = condition::find(before, &standing.held.type_).is_some();
+    if known || standing.held.status == ConditionStatus::True {
+        let held = Condition { last_transition_time: time(now), ..standing.held.clone() };
+        changed |= condition::set(&mut conditions, held);
     }
     let heard = pulse.map(|pulse| pulse.heard);
     let due = match (written, heard) {

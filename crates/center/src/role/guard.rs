@@ -5,8 +5,9 @@
 //! from: whatever came from a workspace that nobody vouches for, or is of a kind that is selected there and not served
 //! any more, stays as it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mailboat_api::names::group;
 use mailboat_engine::mark::{Marked, Marks};
@@ -17,7 +18,9 @@ use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::store::Store;
+use mailboat_store::time::Moment;
 
+use super::endings::Endings;
 use super::workspaces::Workspaces;
 
 /// Where copies came from, and which of those origins cannot be seen.
@@ -25,6 +28,45 @@ use super::workspaces::Workspaces;
 pub(super) struct Guard {
     origins: BTreeSet<(ClusterId, KindId)>,
     held: BTreeSet<(ClusterId, KindId)>,
+    told: Told,
+}
+
+/// A workspace is said to be out of sight when it has been so for this long: bindings that are read again, and kinds that
+/// are just being served, are out of sight for a moment every time.
+const SAID_AFTER: Duration = Duration::from_secs(10);
+
+/// Which workspaces are said to be out of sight.
+#[derive(Default)]
+struct Told {
+    since: BTreeMap<ClusterId, Moment>,
+    said: BTreeSet<ClusterId>,
+}
+
+impl Told {
+    /// Notes which workspaces are out of sight: the ones to speak of because they have been so for long, and those that
+    /// were spoken of and are in sight again.
+    fn note(&mut self, now: Moment, unseen: &BTreeSet<&ClusterId>) -> (Vec<ClusterId>, Vec<ClusterId>) {
+        self.since.retain(|cluster, _| unseen.contains(cluster));
+        for cluster in unseen {
+            self.since.entry((*cluster).clone()).or_insert(now);
+        }
+        let back = self.said.iter().filter(|cluster| !unseen.contains(cluster)).cloned().collect();
+        self.said.retain(|cluster| unseen.contains(cluster));
+        let lasting = self.since.iter().filter(|(_, since)| now >= **since + SAID_AFTER);
+        let lost: Vec<_> = lasting
+            .map(|(cluster, _)| cluster)
+            .filter(|cluster| !self.said.contains(cluster))
+            .cloned()
+            .collect();
+        self.said.extend(lost.iter().cloned());
+        (lost, back)
+    }
+
+    /// When there may be something to say.
+    fn due(&self) -> Option<Moment> {
+        let unsaid = self.since.iter().filter(|(cluster, _)| !self.said.contains(cluster));
+        unsaid.map(|(_, since)| *since + SAID_AFTER).min()
+    }
 }
 
 impl Guard {
@@ -37,25 +79,37 @@ impl Guard {
         }
     }
 
-    /// Holds what came from where nobody can see, if that changed.
-    pub(super) fn hold(&mut self, store: &Store, workspaces: &Workspaces, orders: &mut Vec<Order>) {
+    /// Holds what came from where nobody can see, if that changed. Says when to ask again.
+    pub(super) fn hold(
+        &mut self,
+        now: Moment,
+        store: &Store,
+        workspaces: &Workspaces,
+        endings: &Endings,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
         let placements = KindId::new(group::EDGE, "edgeplacements");
         let vouched = |cluster: &ClusterId| {
             store.range(cluster, &placements, None).is_ok_and(|range| range.missing().is_ok())
         };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
             let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
-            !vouched(cluster) || selected_unread
+            (!vouched(cluster) || selected_unread) && !endings.is_given_up(cluster)
         };
         let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
         if held != self.held {
-            for (cluster, kind) in held.difference(&self.held) {
-                tracing::warn!(%cluster, %kind, "copies from a workspace that cannot be seen are held as they are");
-            }
             let route = Unseen::new(&held);
             orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
             self.held = held;
         }
+        let (lost, back) = self.told.note(now, &self.held.iter().map(|(cluster, _)| cluster).collect());
+        for cluster in lost {
+            tracing::warn!(%cluster, "copies from a workspace that cannot be seen are held as they are");
+        }
+        for cluster in back {
+            tracing::info!(%cluster, "the workspace that copies came from can be seen again");
+        }
+        self.told.due()
     }
 }
 
@@ -91,5 +145,29 @@ impl Route for Unseen {
 
     fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_out_of_sight_is_spoken_of_once_it_lasts_and_once_it_is_back() {
+        let mut told = Told::default();
+        let shop = ClusterId::new("shop");
+        let (unseen, seen) = (BTreeSet::from([&shop]), BTreeSet::new());
+        let (at, nothing) = (|seconds: u64| Moment(seconds * 1_000), (Vec::new(), Vec::new()));
+        // Flickering is not worth a word.
+        for second in 0..8 {
+            assert_eq!(told.note(at(second), if second % 2 == 0 { &unseen } else { &seen }), nothing);
+        }
+        assert_eq!(told.note(at(8), &unseen), nothing);
+        assert_eq!(told.due(), Some(at(18)));
+        assert_eq!(told.note(at(18), &unseen), (vec![shop.clone()], Vec::new()));
+        assert_eq!((told.due(), told.note(at(60), &unseen)), (None, nothing.clone()));
+        assert_eq!(told.note(at(61), &seen), (Vec::new(), vec![shop.clone()]));
+        assert_eq!(told.note(at(62), &unseen), nothing);
+        assert_eq!(told.note(at(63), &seen), nothing, "nobody was told that it was lost");
     }
 }

@@ -97,6 +97,25 @@ impl Mailboxes {
         self.by_cluster.get(cluster)
     }
 
+    /// Whether a cluster is a mailbox that is there and is not being deleted.
+    pub(super) fn is_standing(&self, cluster: &ClusterId, store: &Store) -> bool {
+        let Some(mailbox) = self.by_cluster.get(cluster).and_then(|uid| self.all.get(uid)) else {
+            return false;
+        };
+        let workspace = self.workspace_of(mailbox);
+        matches!(store.get(&workspace), Seen::Present(found) if !found.deleting)
+            || matches!(store.get(&workspace), Seen::Unknown(_))
+    }
+
+    fn workspace_of(&self, mailbox: &Mailbox) -> Key {
+        Key {
+            cluster: self.provider.clone(),
+            kind: workspaces(),
+            namespace: Name::EMPTY,
+            name: mailbox.workspace.clone(),
+        }
+    }
+
     /// Where a SyncTarget's copies go, once they can.
     pub(super) fn destination(&self, uid: &Uid) -> Option<DestinationId> {
         self.all.get(uid)?.destination

@@ -11,7 +11,6 @@ use mailboat_object::key::{Key, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_object::timestamp::unix_seconds;
 use mailboat_object::wire::{Call, Fault, Part, Verb};
-use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
@@ -62,6 +61,11 @@ impl Statuses {
     pub(super) fn sees_target(&mut self, target: &Object) {
         self.targets.insert(target.uid.clone(), target.key.clone());
         self.touch(&target.key);
+    }
+
+    /// The SyncTarget with a uid.
+    pub(super) fn target_of(&self, uid: &Uid) -> Option<&Key> {
+        self.targets.get(uid)
     }
 
     /// A SyncTarget's mailbox changed.
@@ -133,7 +137,9 @@ impl Statuses {
                 self.later.insert((now.mono + Duration::from_secs(1), key));
                 continue;
             }
-            let Seen::Present(object) = seen.store.get(&key) else { continue };
+            let Some(object) = seen.store.get(&key).present().or_else(|| (seen.last_seen)(&key)) else {
+                continue;
+            };
             if let Some(patch) = self.patch(now, seen, object) {
                 let body = Arc::from(json!({ "status": patch }).to_string().into_bytes());
                 let verb = Verb::Merge { body, manager: self.manager.clone() };
@@ -183,7 +189,8 @@ impl Statuses {
         };
         let unschedulable = target.get(&["spec", "unschedulable"]).and_then(Raw::as_bool).unwrap_or_default();
         let generation = i64::try_from(target.generation).unwrap_or_default();
-        let standing = Standing { mailbox_missing, unschedulable, generation };
+        let held = (seen.held)(&target.key);
+        let standing = Standing { mailbox_missing, unschedulable, generation, held };
         let pulse = self.pulses.get(&target.uid).copied();
         let judged = judge(&conditions, written, pulse, &standing, now.wall_seconds, self.limits)?;
         let mut patch = json!({ "conditions": judged.conditions });
@@ -201,6 +208,10 @@ pub(super) struct Sight<'a> {
     pub(super) store: &'a Store,
     pub(super) schedule: &'a Schedule,
     pub(super) mailboxes: &'a Mailboxes,
+    /// Whether something is held that can be confirmed on an object.
+    pub(super) held: &'a dyn Fn(&Key) -> Condition,
+    /// A placement that is out of sight, as it was last read.
+    pub(super) last_seen: &'a dyn Fn(&Key) -> Option<&'a Arc<Object>>,
     /// What an EdgePlacement's status should say.
     pub(super) placement: &'a dyn Fn(&Object) -> Option<Value>,
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use mailboat_api::names::annotation;
 use mailboat_engine::mark::Marks;
-use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
+use mailboat_engine::route::{
+    Destination, DestinationId, Route, RouteHead, RouteId, Selected, Sources, View,
+};
 use mailboat_engine::want::{Body, Delivery, Hold, Origin, Policy, Want, Withdrawal};
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, KindId, Name};
@@ -105,9 +107,8 @@ impl SingletonRoute {
         configuration: Digest,
         marks: Arc<dyn Marks>,
     ) -> Self {
-        let name = Name::new(&format!("executing-count/{workspace}"));
         Self {
-            head: RouteHead::new(name).reading(sources).configured(configuration),
+            head: RouteHead::new(Self::id_of(workspace).0).reading(sources).configured(configuration),
             singletons,
             to: Arc::from([here]),
             policy: Arc::new(Policy {
@@ -116,6 +117,13 @@ impl SingletonRoute {
                 ..Policy::plain(marks)
             }),
         }
+    }
+}
+
+impl SingletonRoute {
+    /// The name of a workspace's route, the same over restarts.
+    pub fn id_of(workspace: &ClusterId) -> RouteId {
+        RouteId(Name::new(&format!("executing-count/{workspace}")))
     }
 }
 

@@ -68,6 +68,7 @@ fn translator_to(spec: &Value, edges: &[(u32, Edge)], singletons: Singletons) ->
         &json!({ "metadata": { "name": "ep", "creationTimestamp": "2024-01-01T00:00:00Z" }, "spec": spec }),
     );
     Translator::new(Placed {
+        keeps: false,
         placement: &placement,
         what: what(spec),
         sources: Vec::new(),
@@ -466,4 +467,20 @@ fn the_count_is_put_on_the_object_and_nothing_else_of_it_touched() {
     assert_eq!(body(&zero[0])["metadata"]["annotations"]["kubestellar.io/executing-count"], "0");
     let unasked = route(&[(&apps, &[1], false)]);
     assert!(unasked.select(&source, &view).expect("decided").to.is_empty(), "then the annotation goes");
+}
+
+#[test]
+fn a_confirmation_on_a_placement_asks_for_nothing_else() {
+    let placement = |annotations: serde_json::Value, resources: &str| {
+        let json = json!({
+            "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement",
+            "metadata": { "name": "ep", "annotations": annotations },
+            "spec": { "downsync": [{ "resources": [resources] }] },
+        });
+        crate::fixtures::object("wmw", "edgeplacements.edge.kubestellar.io", &json)
+    };
+    let before = super::specification(&placement(json!({}), "configmaps"));
+    let confirmed = placement(json!({ annotation::CONFIRM_WITHDRAWAL: "c0ffee" }), "configmaps");
+    assert_eq!(super::specification(&confirmed), before);
+    assert_ne!(super::specification(&placement(json!({}), "secrets")), before);
 }

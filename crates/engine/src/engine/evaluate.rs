@@ -179,6 +179,7 @@ impl Engine {
                     state.passing.gone = gone.cloned().map(Box::new);
                 }
             }
+            self.belong(slot);
             if let Some(gone) = gone {
                 self.owe(slot, &gone.source().cluster, gone.version());
             }
@@ -278,13 +279,13 @@ impl Engine {
                 // The claim's rank may have changed with the configuration's age.
                 state.disclaim(id, to);
                 state.claim(claim);
-                state.scope = Some(route.head().scope.clone());
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }
                 let key = state.key.clone();
                 self.breaker.recall(&route.head().scope, &key);
             }
+            self.belong(slot);
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
             if joins {
@@ -292,6 +293,16 @@ impl Engine {
             }
             self.unsettled.remove(&slot);
             self.plan_later(slot, Urgency::Live);
+        }
+    }
+
+    /// A slot belongs to the scope of its best claim; without any, to the scope that it last belonged to.
+    fn belong(&mut self, slot: SlotId) {
+        let best = self.slots.get(slot).and_then(|state| self.fans.get(state.claims.first()?.fan));
+        let entry = best.and_then(|fan| self.routes.get(fan.route.0 as usize));
+        let Some(scope) = entry.map(|entry| entry.scope.clone()) else { return };
+        if let Some(state) = self.slots.get_mut(slot) {
+            state.scope = Some(scope);
         }
     }
 

@@ -7,10 +7,11 @@ use mailboat_store::store::Store;
 
 use super::settle::scope_of;
 use super::{Engine, Notice};
+use crate::breaker::ScopeId;
 use crate::fans::{FanId, Leg};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
-use crate::slots::SlotId;
+use crate::slots::{SlotId, SlotState};
 use crate::standing::{Counts, Part, Stance};
 use crate::want::Hold;
 
@@ -107,6 +108,17 @@ impl Engine {
     /// The changes whose withdrawals are held, and how much each would withdraw.
     pub fn held(&self) -> impl Iterator<Item = (ChangeId, usize)> {
         self.standings.held()
+    }
+
+    /// The same by scope, at the price of how many scopes there are.
+    pub fn held_by_scope(&self) -> impl Iterator<Item = (&ScopeId, ChangeId, usize)> {
+        self.breaker.held()
+    }
+
+    /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of all slots.
+    pub fn placed_by(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+        let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;
+        self.slots.iter().filter(of_it).map(|state| &state.key)
     }
 
     /// Up to which version everything that a cluster showed is delivered, apart from what is told to be not current,

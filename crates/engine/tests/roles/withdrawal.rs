@@ -1,6 +1,7 @@
 //! What is no longer wanted goes, and nothing else does.
 
 use mailboat_engine::look::{Definition, Serving};
+use mailboat_engine::want::{Delivery, Policy};
 use mailboat_engine::warrant::LOOK_AGAIN_AFTER;
 use mailboat_object::key::Version;
 
@@ -203,6 +204,61 @@ fn what_goes_with_its_workspace_is_held_though_the_configuration_drops_it_meanwh
     assert_eq!(left, 30);
     let verdict = world.engine.verdict(&key("florin", "configmaps", "till", "c29"));
     assert!(matches!(verdict, Some(Verdict::Held(_))), "{verdict:?}");
+}
+
+#[test]
+fn configuration_on_its_way_out_makes_nothing_and_changes_nothing_and_knows_its_copies_over_a_restart() {
+    let mut world = world();
+    let name = |n: usize| format!("c{n:02}");
+    for n in 0..20 {
+        world.put(&key("workload", "configmaps", "till", &name(n)), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    // Restarted in the midst of being withdrawn: one copy is gone already, one source was changed meanwhile.
+    world.remove(&key("florin", "configmaps", "till", "c00"));
+    world.put(&key("workload", "configmaps", "till", "c01"), config_map("2"));
+    world.restart(&KINDS);
+    written(&mut world);
+    let mut leaving = translator("p1", &[FLORIN]);
+    leaving.policy = Arc::new(Policy { delivery: Delivery::Keep, ..(*leaving.policy).clone() });
+    configure(&mut world, leaving);
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world), Vec::<String>::new());
+    let scope = mailboat_engine::breaker::ScopeId(Name::new("p1"));
+    assert_eq!(world.engine.placed_by(&scope).count(), 19);
+    // It goes: nineteen copies are much, and belong to what somebody deleted.
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    let held: Vec<_> =
+        world.engine.held_by_scope().map(|(scope, change, n)| (scope.clone(), change, n)).collect();
+    let [(held_in, change, 19)] = held.as_slice() else { panic!("{held:?}") };
+    assert_eq!(*held_in, scope);
+    assert!(world.engine.confirm(&scope, *change));
+    world.run();
+    assert_eq!(world.engine.placed_by(&scope).count(), 0);
+    assert!(world.object(&key("florin", "configmaps", "till", "c19")).is_none());
+}
+
+#[test]
+fn what_two_want_belongs_to_the_elder_and_then_to_the_other() {
+    let mut world = world();
+    let scope = |name: &str| mailboat_engine::breaker::ScopeId(Name::new(name));
+    let belongs = |world: &World| ["p1", "p2"].map(|name| world.engine.placed_by(&scope(name)).count());
+    world.put(&source(), config_map("1"));
+    for (name, since) in [("p1", 1), ("p2", 2), ("p1", 1)] {
+        let mut route = translator(name, &[FLORIN]);
+        route.head = route.head.since(since);
+        configure(&mut world, route);
+    }
+    known(&mut world);
+    world.run();
+    assert_eq!(belongs(&world), [1, 0]);
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    assert_eq!(belongs(&world), [0, 1], "what one let go and the other keeps counts as the one's");
 }
 
 #[test]

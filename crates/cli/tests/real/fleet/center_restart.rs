@@ -1,5 +1,6 @@
 //! Scenario `center-restart`: a center is killed in the midst of a change, another takes over, and nothing is withdrawn; with
-//! nothing changed, nothing is written.
+//! nothing changed, nothing is written. What a changed placement would withdraw at once is asked about, and what a deleted
+//! one placed goes with it, also if it was deleted while no center ran.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,13 @@ use kube::api::{Api, ListParams};
 use mailboat_testkit::wait_until;
 use serde_json::{Value, json};
 
-use super::{EDGE, Fleet, Place, SOON};
+use super::{EDGE, Fleet, Named, Place, SOON};
 use crate::harbor::{config_map, namespace, put};
 
-/// Fewer at both edges together, with the one that is made later, than what is held when it goes at once.
-const ITEMS: usize = 3;
+/// At both edges together more than goes unasked.
+const ITEMS: usize = 9;
 const NAMESPACE: &str = "stock";
+const PLACEMENT: Named<'_> = (EDGE, "EdgePlacement", "", "stock");
 
 #[tokio::test]
 async fn center_restart() {
@@ -22,14 +24,7 @@ async fn center_restart() {
     let workload = fleet.workload("stock").await;
     put(&workload.client, &namespace(NAMESPACE)).await;
     fill(&workload, "first").await;
-    let placement = json!({
-        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "stock" },
-        "spec": {
-            "locationSelectors": [{ "matchLabels": { "env": "prod" } }],
-            "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "namespaces": [NAMESPACE] }],
-        },
-    });
-    put(&workload.client, &placement).await;
+    select(&workload, &[]).await;
     let (florin, guilder) = (fleet.edge("florin").await, fleet.edge("guilder").await);
     let (at_florin, at_guilder) = (fleet.mailbox("florin").await, fleet.mailbox("guilder").await);
     let edges = [&florin, &guilder];
@@ -37,7 +32,7 @@ async fn center_restart() {
         all_say(place, "first").await;
     }
     let selected = |found: &Value| found["status"]["matchedObjectCount"] == ITEMS;
-    workload.until((EDGE, "EdgePlacement", "", "stock"), "counting what it selects", selected).await;
+    workload.until(PLACEMENT, "counting what it selects", selected).await;
     let born: Vec<_> = join_all(edges.map(uids)).await;
 
     // With another in waiting, the one that writes is killed while a change is on its way.
@@ -68,11 +63,50 @@ async fn center_restart() {
     }
     assert_eq!(written(&workload, &[&at_florin, &at_guilder]).await, before, "something was written again");
 
-    workload.kubectl(&["delete", "edgeplacement", "stock"]).await.well();
+    // Changed so that nearly all of it would go, it asks first, and nothing goes before it is answered.
+    select(&workload, &["late"]).await;
+    let awaits = |found: &Value| found["status"]["awaitingConfirmation"]["withdrawals"] == 2 * ITEMS;
+    let asking = workload.until(PLACEMENT, "asking", awaits).await;
+    let asked = &asking["status"]["awaitingConfirmation"];
+    assert!(asking["status"]["conditions"].to_string().contains("ConfirmationAwaited"), "{asking:#}");
+    for edge in edges {
+        all_say(edge, "second").await;
+    }
+    let answer = format!("mailboat.dev/confirm-withdrawal={}", asked["changeId"].as_str().unwrap());
+    workload.kubectl(&["annotate", "edgeplacement", "stock", &answer]).await.well();
     for edge in edges {
         until_empty(edge).await;
     }
+    workload
+        .until(PLACEMENT, "answered", |found| found["status"].get("awaitingConfirmation").is_none())
+        .await;
+    select(&workload, &[]).await;
+    for edge in edges {
+        all_say(edge, "second").await;
+    }
+
+    // Deleted while no center runs, it is still there for the next one, and is confirmed by that.
+    fleet.kill_center();
+    workload.kubectl(&["delete", "edgeplacement", "stock", "--wait=false"]).await.well();
+    fleet.start_center();
+    for edge in edges {
+        until_empty(edge).await;
+    }
+    workload.until_gone(PLACEMENT).await;
     workload.until_gone((EDGE, "SinglePlacementSlice", "", "stock")).await;
+}
+
+/// Has ConfigMaps of the namespace placed on both edges: all of them, or these.
+async fn select(workload: &Place, names: &[&str]) {
+    let mut test = json!({ "apiGroup": "", "resources": ["configmaps"], "namespaces": [NAMESPACE] });
+    if !names.is_empty() {
+        test["objectNames"] = json!(names);
+    }
+    let placement = json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "stock" },
+        "spec": { "locationSelectors": [{ "matchLabels": { "env": "prod" } }], "downsync": [test] },
+    });
+    put(&workload.client, &placement).await;
 }
 
 async fn fill(workload: &Place, text: &str) {

@@ -1,0 +1,229 @@
+//! Placements and where they go become routes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mailboat_api::edge::{EdgePlacementSpec, SinglePlacement};
+use mailboat_api::names::group;
+use mailboat_engine::role::Order;
+use mailboat_engine::route::{Destination, DestinationId, RouteId};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::object::Object;
+use mailboat_store::store::Store;
+use mailboat_store::time::Now;
+
+use super::mailboxes::HERE;
+use super::{CenterRole, Placement};
+use crate::schedule::{PlacementFacts, Sliced};
+use crate::translate::{Edge, Placed, SingletonRoute, Singletons, Translator, route_name, specification};
+use crate::what::What;
+
+/// Destinations of workspaces are numbered from here down, those of mailboxes from 1 up.
+const HOMES_FROM: u32 = u32::MAX;
+
+impl CenterRole {
+    pub(super) fn sees_placement(&mut self, object: &Arc<Object>, keeps: bool) {
+        let key = &object.key;
+        if let Some(known) = self.placements.get_mut(key)
+            && (&known.object.uid, known.asks, known.keeps) == (&object.uid, specification(object), keeps)
+        {
+            known.object = Arc::clone(object);
+            return;
+        }
+        let spec = object.get(&["spec"]).map(|spec| spec.json().to_owned());
+        let spec: EdgePlacementSpec =
+            spec.and_then(|spec| serde_json::from_str(&spec).ok()).unwrap_or_default();
+        let what = Arc::new(What::of(&spec));
+        self.schedule.placement(key, Some(PlacementFacts::of(object)));
+        self.workspaces.placement(&key.cluster, &key.name, Some(Arc::clone(&what)), &mut self.waiting);
+        let to = self.placements.get(key).map(|before| before.to.clone()).unwrap_or_default();
+        let placement = Placement {
+            object: Arc::clone(object),
+            asks: specification(object),
+            what,
+            upsync: spec.upsync,
+            wants_status: spec.want_singleton_reported_state.unwrap_or_default(),
+            to,
+            keeps,
+        };
+        self.placements.insert(key.clone(), placement);
+        self.touch_workspace(&key.cluster.clone());
+    }
+
+    /// Where slices say that placements go, from before we started.
+    pub(super) fn remember(&mut self, slice: &Object) {
+        let Some(owner) = slice.owner_references().find(|owner| owner.kind == "EdgePlacement") else {
+            return;
+        };
+        let placement = Key {
+            cluster: slice.key.cluster.clone(),
+            kind: KindId::new(group::EDGE, "edgeplacements"),
+            namespace: Name::EMPTY,
+            name: Name::new(&owner.name),
+        };
+        let destinations: Option<Vec<SinglePlacement>> =
+            slice.get(&["destinations"]).and_then(|listed| serde_json::from_str(listed.json()).ok());
+        self.schedule.remember(&placement, &destinations.unwrap_or_default());
+    }
+
+    /// A placement is gone, or on its way out and nothing of it is to stay.
+    pub(super) fn places_no_more(&mut self, key: &Key) {
+        self.schedule.placement(key, None);
+        self.workspaces.placement(&key.cluster, &key.name, None, &mut self.waiting);
+        self.stale.insert(key.clone());
+        self.touch_workspace(&key.cluster.clone());
+        self.summing.gone(key);
+    }
+
+    /// All placements of a workspace are to be made anew: singletons are counted over all of them.
+    pub(super) fn touch_workspace(&mut self, cluster: &ClusterId) {
+        self.revision += 1;
+        let first = Key {
+            cluster: cluster.clone(),
+            kind: KindId::new(group::EDGE, "edgeplacements"),
+            namespace: Name::EMPTY,
+            name: Name::EMPTY,
+        };
+        let of_it = self.placements.range(first..).take_while(|(key, _)| key.cluster == *cluster);
+        self.stale.extend(of_it.map(|(key, _)| key.clone()));
+    }
+
+    /// Takes in where placements go by now.
+    pub(super) fn reschedule(&mut self, now: Now, store: &Store, orders: &mut Vec<Order>) {
+        self.schedule.advance(now.wall_seconds);
+        let ready = self.mailboxes.newly_furnished(store, orders);
+        for uid in &ready {
+            self.stale.extend(self.going_to.get(uid).into_iter().flatten().cloned());
+            self.set_upsync(uid);
+            self.statuses.touch_target(uid);
+        }
+        for key in self.schedule.take_changed() {
+            self.stale.insert(key.clone());
+            self.statuses.touch(&key);
+            let to: BTreeSet<Uid> = self.schedule.destinations(&key).map(|(uid, _)| uid.clone()).collect();
+            let Some(placement) = self.placements.get_mut(&key) else { continue };
+            let before = std::mem::replace(&mut placement.to, to.clone());
+            for left in before.difference(&to) {
+                if let Some(going) = self.going_to.get_mut(left) {
+                    going.remove(&key);
+                }
+            }
+            for uid in &to {
+                self.going_to.entry(uid.clone()).or_default().insert(key.clone());
+            }
+            for uid in before.union(&to) {
+                self.set_upsync(uid);
+            }
+            self.touch_workspace(&key.cluster);
+        }
+    }
+
+    pub(super) fn set_upsync(&mut self, uid: &Uid) {
+        let going = self.going_to.get(uid).into_iter().flatten();
+        let sets =
+            going.filter_map(|key| self.placements.get(key)).flat_map(|one| one.upsync.iter().cloned());
+        let sets = sets.collect();
+        self.mailboxes.set_upsync(uid, sets);
+    }
+
+    /// Routes for the placements that changed.
+    pub(super) fn configure(&mut self, orders: &mut Vec<Order>) {
+        if !self.started {
+            return;
+        }
+        let mut workspaces = BTreeSet::new();
+        for key in std::mem::take(&mut self.stale) {
+            workspaces.insert(key.cluster.clone());
+            self.fresh.insert(key.cluster.clone());
+            let translator = RouteId(route_name(&key));
+            let still = self.schedule.slices(&key).next().is_some();
+            if !still {
+                orders.push(Order::Configure(Sliced::id_of(&key), None));
+                orders.push(Order::Configure(translator, None));
+                if let Some(gone) = self.placements.remove(&key) {
+                    for uid in gone.to {
+                        if let Some(going) = self.going_to.get_mut(&uid) {
+                            going.remove(&key);
+                        }
+                        self.set_upsync(&uid);
+                    }
+                }
+                continue;
+            }
+            let slices = self.schedule.slices(&key).cloned().collect();
+            let sliced = Sliced::new(key.clone(), slices, HERE, Arc::clone(&self.marks));
+            orders.push(Order::Configure(Sliced::id_of(&key), Some(Arc::new(sliced))));
+            if let Some(route) = self.translator(&key) {
+                orders.push(Order::Configure(translator, Some(Arc::new(route))));
+            }
+        }
+        for cluster in workspaces {
+            self.count_singletons(&cluster, orders);
+        }
+        if self.views.offers_summaries() {
+            self.summing.configure(&self.marks, orders);
+        }
+    }
+
+    pub(super) fn translator(&self, key: &Key) -> Option<Translator> {
+        let placement = self.placements.get(key)?;
+        let edge = |(uid, leads): (&Uid, &crate::schedule::Leads), departed: bool| {
+            let to = self.mailboxes.destination(uid)?;
+            Some((to, Edge { location: leads.location.clone(), departed }))
+        };
+        let going = self.schedule.destinations(key).filter_map(|one| edge(one, false));
+        let departed = self.schedule.departed(key).filter_map(|one| edge(one, true));
+        Some(Translator::new(Placed {
+            placement: &placement.object,
+            what: Arc::clone(&placement.what),
+            sources: self.workspaces.sources(&key.cluster),
+            edges: departed.chain(going).collect(),
+            singletons: self.singletons(&key.cluster),
+            keeps: placement.keeps,
+            provider: Arc::clone(&self.identity.provider_path),
+            provider_cluster: self.identity.provider.clone(),
+            marks: Arc::clone(&self.marks),
+        }))
+    }
+
+    pub(super) fn singletons(&self, cluster: &ClusterId) -> Arc<Singletons> {
+        let mut singletons = Singletons::default();
+        for (name, what) in self.workspaces.placements(cluster) {
+            let key = Key {
+                cluster: cluster.clone(),
+                kind: KindId::new(group::EDGE, "edgeplacements"),
+                namespace: Name::EMPTY,
+                name: name.clone(),
+            };
+            let wanted = self.placements.get(&key).is_some_and(|placement| placement.wants_status);
+            let to = self.schedule.destinations(&key).filter_map(|(uid, _)| self.mailboxes.destination(uid));
+            singletons.add(Arc::clone(what), to.collect::<BTreeSet<_>>().into_iter().collect(), wanted);
+        }
+        Arc::new(singletons)
+    }
+
+    /// The route that says on objects to how many edges they go; none where nothing is placed any more.
+    pub(super) fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
+        if self.workspaces.placements(cluster).next().is_none() {
+            orders.push(Order::Configure(SingletonRoute::id_of(cluster), None));
+            return;
+        }
+        let next = HOMES_FROM - u32::try_from(self.homes.len()).unwrap_or_default();
+        let here = *self.homes.entry(cluster.clone()).or_insert_with(|| {
+            let id = DestinationId(next);
+            orders.push(Order::Destination(Destination { id, cluster: cluster.clone() }));
+            id
+        });
+        let configuration = mailboat_object::digest::digest_of_value(&self.revision.into());
+        let route = SingletonRoute::new(
+            cluster,
+            here,
+            self.singletons(cluster),
+            self.workspaces.sources(cluster),
+            configuration,
+            Arc::clone(&self.marks),
+        );
+        let id = mailboat_engine::route::Route::head(&route).id.clone();
+        orders.push(Order::Configure(id, Some(Arc::new(route))));
+    }
+}

@@ -1,0 +1,200 @@
+//! What the center says on placements, and of all edges together.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::engine::{Contested, Engine, NotCurrent};
+use mailboat_engine::plan::{Verdict, Wait};
+use mailboat_engine::role::{CallId, Order};
+use mailboat_engine::route::RouteId;
+use mailboat_engine::standing::Part;
+use mailboat_object::key::Key;
+use mailboat_object::object::Object;
+use mailboat_store::store::Store;
+use mailboat_store::time::{Moment, Now};
+use serde_json::{Value, json};
+
+use super::statuses::{Sight, Statuses};
+use super::summing::Scene;
+use super::withheld::Withheld;
+use super::{CenterRole, summing, withheld};
+use crate::schedule::PlacementFacts;
+use crate::translate::route_name;
+
+/// The most copies that a status lists.
+const MOST_LISTED: usize = 20;
+
+/// What placements select is counted anew at most this often, whatever changes.
+const RETELL_EVERY: Duration = Duration::from_secs(1);
+
+impl CenterRole {
+    /// What a placement's status should say.
+    pub(super) fn placement_status(
+        &self,
+        now: Now,
+        store: &Store,
+        engine: &Engine,
+        placement: &Object,
+    ) -> Option<Value> {
+        let withheld = self.withheld.get(&placement.key);
+        let held_back = json!({
+            "awaitingConfirmation": withheld.map(Withheld::awaited),
+            "conditions": withheld::conditions(placement, withheld, now.wall_seconds),
+        });
+        let Some(known) = self.placements.get(&placement.key) else {
+            // All that is left to be said of one that is on its way out.
+            return self.endings.is_withdrawn(&placement.key).then_some(held_back);
+        };
+        let part = Part::Scope(ScopeId(route_name(&placement.key)));
+        let mut errors = PlacementFacts::of(placement).errors;
+        errors.extend(known.what.validation_errors().iter().cloned());
+        let not_current = engine.not_current(store, &part, MOST_LISTED);
+        let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
+        let held = not_current.iter().chain(&undecided).filter_map(held).take(MOST_LISTED);
+        let held: Vec<HeldCopy> = held.collect();
+        let route = RouteId(route_name(&placement.key));
+        let contested = engine.contested(&route, MOST_LISTED);
+        let conflicts: Vec<PlacementConflict> =
+            contested.iter().filter_map(|one| self.conflict(&placement.key, one)).collect();
+        let mut status = json!({
+            "specGeneration": placement.generation,
+            "matchingLocationCount": self.schedule.matching_locations(&placement.key),
+            "destinationCount": self.schedule.destinations(&placement.key).count(),
+            "matchedObjectCount": engine.selected_count(&route),
+            "conflicts": if conflicts.is_empty() { Value::Null } else { json!(conflicts) },
+            "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
+            "held": if held.is_empty() { Value::Null } else { json!(held) },
+        });
+        if let (Some(status), Value::Object(held_back)) = (status.as_object_mut(), held_back) {
+            status.extend(held_back);
+        }
+        Some(status)
+    }
+
+    /// Has the statuses of placements looked at whose workspace saw changes, once all of those are evaluated. Gives back
+    /// when to ask again.
+    pub(super) fn retell(&mut self, now: Moment, engine: &Engine) -> Option<Moment> {
+        if (self.fresh.is_empty() && self.contested.is_empty()) || !self.started {
+            return None;
+        }
+        let due = self.retold + RETELL_EVERY;
+        if now < due {
+            return Some(due);
+        }
+        if engine.is_busy() {
+            return None;
+        }
+        self.retold = now;
+        let fresh = std::mem::take(&mut self.fresh);
+        let all = self.placements.keys().filter(|key| fresh.contains(&key.cluster));
+        let looked_at: BTreeSet<Key> = all.cloned().chain(std::mem::take(&mut self.contested)).collect();
+        for key in looked_at {
+            self.statuses.touch(&key);
+            if !engine.contested(&RouteId(route_name(&key)), 1).is_empty() {
+                self.contested.insert(key);
+            }
+        }
+        (!self.contested.is_empty()).then_some(now + RETELL_EVERY)
+    }
+
+    /// Something that a placement wants in an edge's mailbox, and an older placement has.
+    pub(super) fn conflict(&self, placement: &Key, contested: &Contested) -> Option<PlacementConflict> {
+        let with = contested.by.0.as_str().strip_prefix("placement/")?.replacen('/', ":", 1);
+        let uid = self.mailboxes.of(&contested.slot.cluster)?;
+        let leads = self.schedule.destinations(placement).find(|(to, _)| *to == uid)?.1;
+        Some(PlacementConflict {
+            object: Some(reference(&contested.source)),
+            edge: leads.target.name.to_string(),
+            message: format!("{with} places an object of the same name there, and is older"),
+            with,
+        })
+    }
+
+    /// A copy stands otherwise: the placements of its workspace that go there may have something to say.
+    pub(super) fn touch_placements_of(&mut self, slot: &Key, engine: &Engine) {
+        let Some(source) = engine.claimant(slot) else { return };
+        let Some(uid) = self.mailboxes.of(&slot.cluster) else { return };
+        let going = self.going_to.get(uid).into_iter().flatten();
+        for placement in going.filter(|placement| placement.cluster == source.cluster) {
+            self.statuses.touch(placement);
+        }
+    }
+
+    pub(super) fn write_statuses(
+        &mut self,
+        now: Now,
+        store: &Store,
+        engine: &Engine,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        // Before all is known, everything would be said to be less than it is.
+        if !self.started {
+            return None;
+        }
+        let mut statuses = std::mem::replace(
+            &mut self.statuses,
+            Statuses::new(self.identity.manager.clone(), self.identity.silence),
+        );
+        let mut calls = self.calls;
+        let sight = Sight {
+            store,
+            schedule: &self.schedule,
+            mailboxes: &self.mailboxes,
+            held: &|key| withheld::condition(self.withheld.get(key)),
+            last_seen: &|key| self.endings.last_seen(key),
+            placement: &|placement| self.placement_status(now, store, engine, placement),
+        };
+        let next = || {
+            calls += 1;
+            CallId(calls)
+        };
+        let wake = statuses.next(now, &sight, next, orders);
+        self.calls = calls;
+        self.statuses = statuses;
+        wake
+    }
+
+    pub(super) fn sum_up(
+        &mut self,
+        now: Now,
+        store: &Store,
+        engine: &Engine,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        if !self.views.offers_summaries() {
+            return None;
+        }
+        let calls = &mut self.calls;
+        let id = || {
+            *calls += 1;
+            CallId(*calls)
+        };
+        let scene = Scene { store, engine, schedule: &self.schedule, mailboxes: &self.mailboxes };
+        self.summing.next(now, &scene, self.known.is_some(), id, orders)
+    }
+}
+
+/// A copy that is not as it should be, and why.
+fn held(copy: &NotCurrent) -> Option<HeldCopy> {
+    let (reason, message) = match &copy.verdict {
+        Verdict::Waiting(Wait::Undecided(hold)) => ("Undecided", hold.reason.clone()),
+        Verdict::Refused(refusal) => (
+            summing::reason_of(refusal),
+            copy.fault.as_deref().unwrap_or("an object that is not ours stands there").to_owned(),
+        ),
+        _ => return None,
+    };
+    let key = copy.source.as_ref().or(copy.slot.as_ref())?;
+    Some(HeldCopy { object: Some(reference(key)), edge: String::new(), reason: reason.to_owned(), message })
+}
+
+fn reference(key: &Key) -> ObjectReference {
+    ObjectReference {
+        group: key.kind.group().to_owned(),
+        resource: key.kind.resource().to_owned(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Withdrawals that are held because they are many, and whose word lets them go.
+//!
+//! What a placement would withdraw because it was changed is confirmed on that placement. What no placement claims since the
+//! center started is a share of one mailbox, and is confirmed on the SyncTarget. A placement that was deleted by itself was
+//! confirmed by that.
+
+use std::collections::BTreeMap;
+
+use mailboat_api::Time;
+use mailboat_api::condition::{Condition, ConditionStatus, find, set, types};
+use mailboat_api::edge::AwaitedConfirmation;
+use mailboat_api::names::{annotation, group};
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::engine::Engine;
+use mailboat_engine::plan::ChangeId;
+use mailboat_engine::role::{CallId, Order};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::object::Object;
+use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
+use mailboat_store::time::Moment;
+use serde_json::{Value, json};
+
+use super::CenterRole;
+use super::endings::confirms;
+use crate::translate::route_name;
+
+/// What is held, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Withheld {
+    pub(super) change: ChangeId,
+    /// How many copies would go.
+    pub(super) count: usize,
+    pub(super) because: Because,
+}
+
+/// Why so much would go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Because {
+    /// The placement selects less than before, or goes to fewer edges.
+    Less,
+    /// The placement is deleted with its workspace, or with the binding of its kind.
+    Deleted,
+    /// It stands in an edge's mailbox, and no placement selects it.
+    Unclaimed,
+}
+
+impl Withheld {
+    /// What is to be done, in the words of the API.
+    pub(super) fn awaited(&self) -> AwaitedConfirmation {
+        AwaitedConfirmation {
+            change_id: self.change.to_string(),
+            withdrawals: i64::try_from(self.count).ok(),
+            since: None,
+            message: self.message(),
+        }
+    }
+
+    fn message(&self) -> String {
+        let Self { change, count, because } = self;
+        let (why, on) = match because {
+            Because::Less => ("this placement would withdraw {} copies at once", "this EdgePlacement"),
+            Because::Deleted => {
+                ("this placement is deleted with its workspace or its APIBinding; its {} copies stay", "it")
+            }
+            Because::Unclaimed => {
+                ("no placement selects {} copies in this edge's mailbox", "this SyncTarget")
+            }
+        };
+        let why = why.replace("{}", &count.to_string());
+        format!("{why}; the annotation {}={change} on {on} lets them go", annotation::CONFIRM_WITHDRAWAL)
+    }
+}
+
+/// The condition that says whether something is held.
+pub(super) fn condition(withheld: Option<&Withheld>) -> Condition {
+    let (status, reason, message) = match withheld {
+        Some(withheld) => (ConditionStatus::True, "ConfirmationAwaited", withheld.message()),
+        None => (ConditionStatus::False, "NothingHeld", String::new()),
+    };
+    let (type_, reason) = (types::WITHDRAWAL_HELD.to_owned(), reason.to_owned());
+    Condition { type_, status, reason, message, ..Condition::default() }
+}
+
+/// The conditions of a placement. Whether something is held is told from the first time on that something is.
+pub(super) fn conditions(placement: &Object, withheld: Option<&Withheld>, now_seconds: u64) -> Value {
+    let before = placement.get(&["status", "conditions"]);
+    let mut conditions: Vec<Condition> =
+        before.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
+    if withheld.is_some() || find(&conditions, types::WITHDRAWAL_HELD).is_some() {
+        let at = i64::try_from(now_seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        let observed_generation = i64::try_from(placement.generation).ok();
+        let last_transition_time = at.map(Time);
+        set(&mut conditions, Condition { last_transition_time, observed_generation, ..condition(withheld) });
+    }
+    if conditions.is_empty() { Value::Null } else { json!(conditions) }
+}
+
+impl CenterRole {
+    /// Placements that were deleted place nothing any more, once it is known what each of them placed.
+    pub(super) fn withdraw(&mut self, engine: &Engine) {
+        if self.known.is_none() || !self.stale.is_empty() || engine.is_busy() {
+            return;
+        }
+        for key in self.endings.take_withdrawn() {
+            self.places_no_more(&key);
+            self.statuses.touch(&key);
+        }
+    }
+
+    /// Goes on with what is on its way out, and says when to ask again.
+    pub(super) fn end(
+        &mut self,
+        now: Moment,
+        store: &Store,
+        engine: &Engine,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        if !self.started {
+            return None;
+        }
+        let settled = self.known.is_some() && self.stale.is_empty() && orders.is_empty() && !engine.is_busy();
+        let nothing_left = |placement: &Key| {
+            let scope = ScopeId(route_name(placement));
+            settled && !engine.placed_by(&scope).any(|slot| self.mailboxes.is_standing(&slot.cluster, store))
+        };
+        let calls = &mut self.calls;
+        let id = || {
+            *calls += 1;
+            CallId(*calls)
+        };
+        self.endings.next(now, nothing_left, id, orders)
+    }
+
+    /// Lets go what somebody confirmed, and notes what still waits for that.
+    pub(super) fn confirm_withheld(&mut self, store: &Store, engine: &Engine, orders: &mut Vec<Order>) {
+        let mut withheld = BTreeMap::new();
+        if engine.held().next().is_some() {
+            for (scope, change, count) in engine.held_by_scope() {
+                let Some((key, because)) = self.subject_of(scope) else { continue };
+                let said = matches!(store.get(&key), Seen::Present(object) if confirms(object, change));
+                if said || self.endings.is_withdrawn(&key) {
+                    tracing::info!(%key, %change, count, "a large withdrawal is confirmed");
+                    orders.push(Order::Confirm(scope.clone(), change));
+                } else {
+                    withheld.insert(key, Withheld { change, count, because });
+                }
+            }
+        }
+        for (key, change) in self.endings.awaiting() {
+            let scope = ScopeId(route_name(key));
+            let count = engine.placed_by(&scope).count();
+            withheld.insert(key.clone(), Withheld { change, count, because: Because::Deleted });
+        }
+        if withheld == self.withheld {
+            return;
+        }
+        let changed = |key: &&Key| withheld.get(*key) != self.withheld.get(*key);
+        for key in self.withheld.keys().chain(withheld.keys()).filter(changed) {
+            self.statuses.touch(key);
+        }
+        self.withheld = withheld;
+    }
+
+    /// The object on which what a scope holds can be confirmed.
+    fn subject_of(&self, scope: &ScopeId) -> Option<(Key, Because)> {
+        let (of, rest) = scope.0.as_str().split_once('/')?;
+        match of {
+            "placement" | "slices" => {
+                let (cluster, name) = rest.split_once('/')?;
+                let kind = KindId::new(group::EDGE, "edgeplacements");
+                let (cluster, namespace, name) = (ClusterId::new(cluster), Name::EMPTY, Name::new(name));
+                Some((Key { cluster, kind, namespace, name }, Because::Less))
+            }
+            "unclaimed" => {
+                let uid = self.mailboxes.of(&ClusterId::new(rest))?;
+                Some((self.statuses.target_of(uid)?.clone(), Because::Unclaimed))
+            }
+            _ => None,
+        }
+    }
+}
