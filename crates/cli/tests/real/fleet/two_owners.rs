@@ -51,6 +51,18 @@ async fn two_owners() {
     let taken = guilder.until(NOTE, "the younger's", says("younger")).await;
     assert_eq!(taken["metadata"]["uid"], first["metadata"]["uid"], "it was gone meanwhile");
     younger.until(placement, "told no more", |found| found["status"].get("conflicts").is_none()).await;
-    younger.kubectl(&["delete", "edgeplacement", "younger"]).await.well();
+
+    // A placement that is deleted with its workspace takes nothing along until somebody says so on it.
+    let above = fleet.at(&fleet.above).await;
+    above.kubectl(&["delete", "workspace", "younger", "--wait=false"]).await.well();
+    let asks = |found: &Value| found["status"]["awaitingConfirmation"]["changeId"].is_string();
+    let asking = younger.until(placement, "asking", asks).await;
+    assert!(asking["metadata"]["deletionTimestamp"].is_string(), "{asking:#}");
+    let still = guilder.get(NOTE).await.expect("the note went with its workspace");
+    assert_eq!(still["metadata"]["uid"], first["metadata"]["uid"], "{still:#}");
+    let change = asking["status"]["awaitingConfirmation"]["changeId"].as_str().unwrap();
+    let answer = format!("mailboat.dev/confirm-withdrawal={change}");
+    younger.kubectl(&["annotate", "edgeplacement", "younger", &answer]).await.well();
     guilder.until_gone(NOTE).await;
+    above.until_gone(("tenancy.kcp.io/v1alpha1", "Workspace", "", "younger")).await;
 }
