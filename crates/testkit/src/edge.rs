@@ -343,6 +343,9 @@ impl Starting<'_> {
             // Tests wait for controllers; the default of 20 a second is meant to spare real API servers.
             "--kube-api-qps=200".to_owned(),
             "--kube-api-burst=400".to_owned(),
+            // A busy machine makes heartbeats late. After the default of 50 s the Pods of a silent node are marked as not
+            // ready, and KWOK, which makes a Pod ready once, never does so again; a kubelet would.
+            "--node-monitor-grace-period=1h".to_owned(),
         ];
         arguments.extend(serving_flags(serving));
         arguments.extend(self.spec.controller_manager_flags.clone());
