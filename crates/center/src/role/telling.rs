@@ -10,7 +10,7 @@ use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Order};
 use mailboat_engine::route::RouteId;
 use mailboat_engine::standing::Part;
-use mailboat_object::key::Key;
+use mailboat_object::key::{Key, Uid};
 use mailboat_object::object::Object;
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
@@ -52,9 +52,22 @@ impl CenterRole {
         errors.extend(known.what.validation_errors().iter().cloned());
         let not_current = engine.not_current(store, &part, MOST_LISTED);
         let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
-        let held = not_current.iter().chain(&undecided).filter_map(held).take(MOST_LISTED);
-        let held: Vec<HeldCopy> = held.collect();
         let route = RouteId(route_name(&placement.key));
+        let standing = not_current.iter().filter_map(|copy| {
+            let edge = copy.slot.as_ref().and_then(|slot| self.edge_of(self.mailboxes.of(&slot.cluster)?));
+            held(copy, edge.unwrap_or_default())
+        });
+        // What was never delivered has no copy to tell it by: it is told for each edge that it cannot be made for.
+        let bare = undecided.iter().flat_map(|copy| {
+            let source = copy.source.iter();
+            let legs = source.flat_map(|source| engine.held_bare(&route, source));
+            let mut edges: Vec<String> =
+                legs.filter_map(|(to, _)| self.edge_of(self.mailboxes.at(to)?)).collect();
+            edges.sort_unstable();
+            let edges = if edges.is_empty() { vec![String::new()] } else { edges };
+            edges.into_iter().filter_map(|edge| held(copy, edge))
+        });
+        let held: Vec<HeldCopy> = standing.chain(bare).take(MOST_LISTED).collect();
         let contested = engine.contested(&route, MOST_LISTED);
         let conflicts: Vec<PlacementConflict> =
             contested.iter().filter_map(|one| self.conflict(&placement.key, one)).collect();
@@ -97,6 +110,11 @@ impl CenterRole {
             }
         }
         (!self.contested.is_empty()).then_some(now + RETELL_EVERY)
+    }
+
+    /// The name of an edge, by the uid of its SyncTarget.
+    fn edge_of(&self, uid: &Uid) -> Option<String> {
+        self.statuses.target_of(uid).map(|target| target.name.to_string())
     }
 
     /// Something that a placement wants in an edge's mailbox, and an older placement has.
@@ -176,8 +194,8 @@ impl CenterRole {
     }
 }
 
-/// A copy that is not as it should be, and why.
-fn held(copy: &NotCurrent) -> Option<HeldCopy> {
+/// A copy that is not as it should be at an edge, and why.
+fn held(copy: &NotCurrent, edge: String) -> Option<HeldCopy> {
     let (reason, message) = match &copy.verdict {
         Verdict::Waiting(Wait::Undecided(hold)) => ("Undecided", hold.reason.clone()),
         Verdict::Refused(refusal) => (
@@ -187,7 +205,7 @@ fn held(copy: &NotCurrent) -> Option<HeldCopy> {
         _ => return None,
     };
     let key = copy.source.as_ref().or(copy.slot.as_ref())?;
-    Some(HeldCopy { object: Some(reference(key)), edge: String::new(), reason: reason.to_owned(), message })
+    Some(HeldCopy { object: Some(reference(key)), edge, reason: reason.to_owned(), message })
 }
 
 fn reference(key: &Key) -> ObjectReference {

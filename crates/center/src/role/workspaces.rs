@@ -10,6 +10,7 @@ use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Keep;
 use mailboat_store::interest::{Filter, Interest, PlaceId};
 
+use crate::denature;
 use crate::what::What;
 
 /// The workload workspaces.
@@ -130,12 +131,32 @@ impl Workspace {
     }
 }
 
-/// Kinds that are read whatever is selected: labels of namespaces are tested, and what defines a kind goes along with it.
+/// Kinds that are read whatever is selected: labels of namespaces are tested, and what defines a kind goes along with it,
+/// also where it is stored for the edges alone because the workspace has the kind by a binding.
 pub(crate) fn decides(kind: &KindId) -> bool {
+    let kind = denature::at_edge(kind);
     matches!(
         (kind.group(), kind.resource()),
         ("", "namespaces")
             | ("apis.kcp.io", "apibindings")
             | ("apiextensions.k8s.io", "customresourcedefinitions")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decides;
+    use crate::fixtures::kind;
+
+    #[test]
+    fn what_defines_kinds_is_read_though_nobody_selects_it() {
+        let read = [
+            "namespaces",
+            "apibindings.apis.kcp.io",
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "customresourcedefinitions.apiextensions.k8s.io.denatured",
+        ];
+        assert!(read.into_iter().all(|text| decides(&kind(text))));
+        assert!(!decides(&kind("configmaps")) && !decides(&kind("apiexports.apis.kcp.io")));
+    }
 }
