@@ -109,6 +109,8 @@ pub mod object {
     pub const LOGICAL_CLUSTER: &str = "cluster";
     /// Where the provider workspace is unless configured otherwise.
     pub const PROVIDER_WORKSPACE: &str = "root:espw";
+    /// The ClusterRole in a mailbox that says what its syncer may; the center keeps it by what placements ask for.
+    pub const SYNCER_ROLE: &str = "mailboat-syncer";
     /// The group that the center's users belong to.
     pub const CENTER_GROUP: &str = "mailboat:center";
 }

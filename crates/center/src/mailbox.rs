@@ -28,7 +28,7 @@ pub const DENATURED_BINDING: &str = "bind-denatured";
 /// The APIBinding by which the center sees into a mailbox.
 pub const MAILBOX_BINDING: &str = "bind-mailbox";
 /// The account of the syncer in its mailbox, and the role that it has there.
-pub const SYNCER: &str = "mailboat-syncer";
+pub const SYNCER: &str = mailboat_api::names::object::SYNCER_ROLE;
 /// The namespace of that account.
 pub const SYNCER_NAMESPACE: &str = "default";
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mailboat_api::names::group;
+use mailboat_api::names::object::SYNCER_ROLE;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Part, Verb};
 use serde_json::{Value, json};
@@ -70,6 +71,9 @@ impl Registration {
         let mut objects = vec![self.wanted("v1", "ServiceAccount", self.account_key(), json!({}))];
         objects.extend(self.role_and_binding(self.id.as_str(), &rights::in_mailbox(self.id.as_str())));
         objects.extend(self.role_and_binding(&self.upsync_role(), &rights::for_upsync(upsynced)));
+        // The center keeps a role by what placements bring up, now and later. Where there is no center, this binds nothing.
+        let told = self.key(RBAC, "clusterrolebindings", "", &self.told_binding());
+        objects.push(self.binding(told, SYNCER_ROLE));
         objects
     }
 
@@ -134,6 +138,7 @@ impl Registration {
     pub fn made(&self) -> Vec<Key> {
         let upsync = self.upsync_role();
         vec![
+            self.key(RBAC, "clusterrolebindings", "", &self.told_binding()),
             self.key(RBAC, "clusterrolebindings", "", &upsync),
             self.key(RBAC, "clusterroles", "", &upsync),
             self.binding_key(),
@@ -155,18 +160,24 @@ impl Registration {
         format!("{}-upsync", self.id)
     }
 
+    fn told_binding(&self) -> String {
+        format!("{}-told", self.id)
+    }
+
     fn role_and_binding(&self, name: &str, rules: &[Rule]) -> [Wanted; 2] {
-        let version = format!("{RBAC}/v1");
-        let binding = json!({
-            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "namespace": self.account_namespace, "name": self.id.as_str() }],
-        });
         let (role_key, binding_key) =
             (self.key(RBAC, "clusterroles", "", name), self.key(RBAC, "clusterrolebindings", "", name));
-        [
-            self.wanted(&version, "ClusterRole", role_key, json!({ "rules": rules })),
-            self.wanted(&version, "ClusterRoleBinding", binding_key, binding),
-        ]
+        let role = self.wanted(&format!("{RBAC}/v1"), "ClusterRole", role_key, json!({ "rules": rules }));
+        [role, self.binding(binding_key, name)]
+    }
+
+    /// What gives the account a role.
+    fn binding(&self, key: Key, role: &str) -> Wanted {
+        let binding = json!({
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "namespace": self.account_namespace, "name": self.id.as_str() }],
+        });
+        self.wanted(&format!("{RBAC}/v1"), "ClusterRoleBinding", key, binding)
     }
 
     fn wanted(&self, api_version: &str, kind: &str, key: Key, mut body: Value) -> Wanted {
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_is_bound_to_its_own_role_and_to_nothing_else() {
+    fn the_account_is_bound_to_its_own_roles_and_to_the_centers() {
         let objects = registration().account(&BTreeSet::new());
         let binding = &objects[2].body;
         let id = "kubestellar-syncer-guilder-co8kev4q";
@@ -338,6 +349,11 @@ mod tests {
             json!([{ "kind": "ServiceAccount", "namespace": "default", "name": id }])
         );
         assert_eq!(objects[1].body["metadata"]["name"], id);
+        let told = &objects[5].body;
+        assert_eq!(
+            (&told["roleRef"]["name"], &told["subjects"]),
+            (&json!(SYNCER_ROLE), &binding["subjects"])
+        );
         assert_eq!(objects[3].body["rules"], json!([]), "what nobody brings up, nobody may write");
     }
 
