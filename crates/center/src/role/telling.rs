@@ -54,7 +54,10 @@ impl CenterRole {
         let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
         let route = RouteId(route_name(&placement.key));
         let standing = not_current.iter().filter_map(|copy| {
-            let edge = copy.slot.as_ref().and_then(|slot| self.edge_of(self.mailboxes.of(&slot.cluster)?));
+            let edge = copy
+                .slot
+                .as_ref()
+                .and_then(|slot| self.edge_of(&placement.key, self.mailboxes.of(&slot.cluster)?));
             held(copy, edge.unwrap_or_default())
         });
         // What was never delivered has no copy to tell it by: it is told for each edge that it cannot be made for.
@@ -62,7 +65,7 @@ impl CenterRole {
             let source = copy.source.iter();
             let legs = source.flat_map(|source| engine.held_bare(&route, source));
             let mut edges: Vec<String> =
-                legs.filter_map(|(to, _)| self.edge_of(self.mailboxes.at(to)?)).collect();
+                legs.filter_map(|(to, _)| self.edge_of(&placement.key, self.mailboxes.at(to)?)).collect();
             edges.sort_unstable();
             let edges = if edges.is_empty() { vec![String::new()] } else { edges };
             edges.into_iter().filter_map(|edge| held(copy, edge))
@@ -112,19 +115,19 @@ impl CenterRole {
         (!self.contested.is_empty()).then_some(now + RETELL_EVERY)
     }
 
-    /// The name of an edge, by the uid of its SyncTarget.
-    fn edge_of(&self, uid: &Uid) -> Option<String> {
-        self.statuses.target_of(uid).map(|target| target.name.to_string())
+    /// The name of an edge that a placement goes to, by the uid of its SyncTarget.
+    fn edge_of(&self, placement: &Key, uid: &Uid) -> Option<String> {
+        let mut going = self.schedule.destinations(placement);
+        going.find(|(to, _)| *to == uid).map(|(_, leads)| leads.target.name.to_string())
     }
 
     /// Something that a placement wants in an edge's mailbox, and an older placement has.
     pub(super) fn conflict(&self, placement: &Key, contested: &Contested) -> Option<PlacementConflict> {
         let with = contested.by.0.as_str().strip_prefix("placement/")?.replacen('/', ":", 1);
         let uid = self.mailboxes.of(&contested.slot.cluster)?;
-        let leads = self.schedule.destinations(placement).find(|(to, _)| *to == uid)?.1;
         Some(PlacementConflict {
             object: Some(reference(&contested.source)),
-            edge: leads.target.name.to_string(),
+            edge: self.edge_of(placement, uid)?,
             message: format!("{with} places an object of the same name there, and is older"),
             with,
         })
