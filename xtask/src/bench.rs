@@ -18,6 +18,9 @@ use crate::verdict::{Verdict, refusal};
 const PACKAGE: &str = "mailboat-bench";
 /// The program that ships, which `syncer` measures: its package and its name.
 const SHIPPED: (&str, &str) = ("mailboat-cli", "mailboat-syncer");
+/// The benchmarks between two servers, and the program of those who carry there.
+const CARRYING: [&str; 2] = ["hop", "syncer"];
+const CARRIER: &str = "carrier";
 /// How long a release build may take on a fresh machine.
 const BUILD_LIMIT: Duration = Duration::from_hours(1);
 /// How long one benchmark may take.
@@ -104,6 +107,9 @@ fn build(run: &Run<'_>, names: &[String]) -> Result<()> {
     command.args(["build", "--release", "--package", PACKAGE]).env("CARGO_TERM_COLOR", "never");
     for name in names {
         command.args(["--bin", name]);
+    }
+    if names.iter().any(|name| CARRYING.contains(&name.as_str())) {
+        command.args(["--example", CARRIER]);
     }
     if names.iter().any(|name| name == "syncer") {
         command.args(["--package", SHIPPED.0, "--bin", SHIPPED.1]);

@@ -4,11 +4,10 @@
 //! that is there before the process starts. Each runs in a process of its own, by turns. Memory is what the kernel says
 //! of the engine's process, and writes are counted by the server.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use mailboat_bench::hop::{Bars, Carrier, Side, Trial, engine, floor, side};
+use anyhow::{Context, Result};
+use mailboat_bench::hop::{Bars, Carrier, Side, Trial};
 use mailboat_testkit::{ADMIN, EdgeSpec, World};
 
 const BARS: Bars = Bars {
@@ -20,20 +19,8 @@ const BARS: Bars = Bars {
 };
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match &*arguments {
-        [] => runtime.block_on(measure()),
-        [role, from, to] => runtime.block_on(async {
-            let (from, to) = (side::reach(Path::new(from)).await?, side::reach(Path::new(to)).await?);
-            match role.as_str() {
-                "engine" => engine::carry(&from, &to).await,
-                "floor" => floor::carry(&from, &to).await,
-                _ => bail!("nobody carries as {role}"),
-            }
-        }),
-        _ => bail!("run it without arguments; with a role and two kubeconfigs it is its own child"),
-    }
+    runtime.block_on(measure())
 }
 
 async fn measure() -> Result<()> {
@@ -46,8 +33,7 @@ async fn measure() -> Result<()> {
         Side::open(edge.kubeconfig(ADMIN)?, edge.client(ADMIN).await?).await
     };
     let (source, target) = (open("source").await?, open("target").await?);
-    let carrier =
-        |name, role: &str| Carrier::this_program(name, role, &source.kubeconfig, &target.kubeconfig);
+    let carrier = |name, role: &str| Carrier::of(name, role, &source.kubeconfig, &target.kubeconfig);
     let (ours, floor) = (carrier("engine", "engine")?, carrier("bare loop", "floor")?);
     Trial { bench: "hop", source, target, ours, floor, bars: BARS }.run().await
 }

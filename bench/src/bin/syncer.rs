@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::Client;
-use mailboat_bench::hop::{Bars, Carrier, NAMESPACE, Side, Trial, floor, side};
+use mailboat_bench::hop::{Bars, Carrier, NAMESPACE, Side, Trial};
 use mailboat_testkit::{ADMIN, EdgeSpec, World, apply, wait_until};
 use serde_json::json;
 
@@ -30,16 +30,8 @@ const BARS: Bars = Bars {
 };
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match &*arguments {
-        [] => runtime.block_on(measure()),
-        [role, from, to] if role == "floor" => runtime.block_on(async {
-            let (from, to) = (side::reach(Path::new(from)).await?, side::reach(Path::new(to)).await?);
-            floor::carry(&from, &to).await
-        }),
-        _ => bail!("run it without arguments; with 'floor' and two kubeconfigs it is its own child"),
-    }
+    runtime.block_on(measure())
 }
 
 async fn measure() -> Result<()> {
@@ -65,7 +57,7 @@ async fn measure() -> Result<()> {
         arguments: arguments.map(str::to_owned).collect(),
         log: Some(world.folder().join("syncer.log")),
     };
-    let floor = Carrier::this_program("bare loop", "floor", &source.kubeconfig, &target.kubeconfig)?;
+    let floor = Carrier::of("bare loop", "floor", &source.kubeconfig, &target.kubeconfig)?;
     Trial { bench: "syncer", source, target, ours, floor, bars: BARS }.run().await
 }
 

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::process::{Child, Command};
 
 use crate::{cpu, memory};
+
+/// The program of the engine and the bare loop.
+const PROGRAM: &str = "carrier";
 
 /// How one of those who carry is started.
 #[derive(Clone, Debug)]
@@ -31,9 +34,11 @@ pub struct Running {
 }
 
 impl Carrier {
-    /// This program itself, called anew with a role and two kubeconfigs.
-    pub fn this_program(name: &'static str, role: &str, from: &Path, to: &Path) -> Result<Self> {
-        let program = std::env::current_exe().context("this program does not know where it is")?;
+    /// The engine or the bare loop: a program beside this one, called with a role and two kubeconfigs.
+    pub fn of(name: &'static str, role: &str, from: &Path, to: &Path) -> Result<Self> {
+        let here = std::env::current_exe().context("this program does not know where it is")?;
+        let program = here.with_file_name("examples").join(PROGRAM);
+        ensure!(program.exists(), "{} is not there: `cargo xtask bench` builds it", program.display());
         let arguments = [Path::new(role), from, to].map(|word| word.display().to_string()).to_vec();
         Ok(Self { name, program, arguments, log: None })
     }
