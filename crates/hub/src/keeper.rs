@@ -13,6 +13,8 @@ use crate::access::rbac::aggregation;
 
 /// How long changes are collected before they are followed: a deletion often comes with many others.
 const COLLECT: Duration = Duration::from_millis(20);
+/// How many clusters are tidied in one go, which others wait for.
+const AT_ONCE: usize = 8;
 /// How often a cluster is looked at again before others have their turn.
 const ROUNDS: usize = 16;
 
@@ -25,16 +27,12 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
         tokio::time::sleep(COLLECT).await;
-        for cluster in hub.take_untidy() {
+        let untidy: Vec<ClusterId> = hub.take_untidy().into_iter().collect();
+        for clusters in untidy.chunks(AT_ONCE) {
             for _ in 0..ROUNDS {
                 let done = hub
                     .write(|machine, moment| {
-                        Ok(follow_roles(machine, &cluster, moment)
-                            + make_accounts(machine, &cluster, moment)
-                            + machine.follow_definitions(&cluster, moment)
-                            + hub.tidy_workspaces(machine, &cluster, moment)
-                            + machine.empty_namespaces(&cluster, moment)
-                            + machine.collect_garbage(&cluster, moment))
+                        Ok(clusters.iter().map(|cluster| tidy(&hub, machine, cluster, moment)).sum::<usize>())
                     })
                     .await;
                 // What could not be stored is tried again with the next change.
@@ -45,6 +43,15 @@ pub(crate) async fn keep(hub: Arc<Hub>) {
             }
         }
     }
+}
+
+fn tidy(hub: &Hub, machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
+    follow_roles(machine, cluster, moment)
+        + make_accounts(machine, cluster, moment)
+        + machine.follow_definitions(cluster, moment)
+        + hub.tidy_workspaces(machine, cluster, moment)
+        + machine.empty_namespaces(cluster, moment)
+        + machine.collect_garbage(cluster, moment)
 }
 
 /// Writes down what roles hold that are made of others.

@@ -3,6 +3,7 @@
 //! What kcp's controllers do is done here with the write that asks for it: a workspace is ready, and a bound kind
 //! served, when whoever asked reads again.
 
+mod begin;
 mod binding;
 mod claims;
 mod export;
@@ -97,47 +98,6 @@ impl Workspaces {
         for cluster in &clusters {
             machine.serve(cluster, self.universal.iter().cloned());
         }
-    }
-
-    /// Begins with what is stored: what follows from it, and that there is a root.
-    pub(crate) fn begin(&self, machine: &mut Machine, moment: &mut Moment<'_>) -> Result<(), Status> {
-        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
-        for cluster in &clusters {
-            machine.follow_definitions(cluster, moment);
-        }
-        let root = ClusterId::new(ROOT);
-        let mut round = Round { workspaces: self, machine, moment };
-        if !clusters.contains(&root) {
-            round.found(&root, ROOT, None)?;
-        }
-        for cluster in &clusters {
-            for binding in round.all(cluster, &binding::kind()) {
-                self.index_mut().note_binding(&binding, true);
-            }
-            for slice in round.all(cluster, &export::slices()) {
-                self.index_mut().note_slice(&slice, true);
-            }
-        }
-        for cluster in &clusters {
-            for binding in round.all(cluster, &binding::kind()) {
-                round.follow_binding(&binding);
-            }
-            round.follow_claims(cluster);
-        }
-        // It may be reached otherwise than before.
-        for cluster in &clusters {
-            for workspace in round.all(cluster, &tree::kind()) {
-                if workspace.is_deleting() {
-                    self.index_mut().emptying.insert(workspace.key.clone());
-                }
-                round.tell_address(&workspace);
-            }
-            for export in round.all(cluster, &export::kind()) {
-                round.follow_export(&export);
-                round.follow_slices_of(&export);
-            }
-        }
-        Ok(())
     }
 
     /// Follows what changed after a version, and what follows from that.

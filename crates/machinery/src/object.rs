@@ -133,6 +133,11 @@ impl Stored {
         self.packed.as_deref().filter(|_| self.body.get().is_none())
     }
 
+    /// A member of it as text, if nobody has looked into it.
+    pub fn resting_member(&self, name: &str) -> Option<Arc<str>> {
+        self.at_rest()?.member(name)
+    }
+
     /// Whether it is text alone.
     pub(crate) fn is_resting(&self) -> bool {
         self.packed.is_some() && self.body.get().is_none() && self.managed.get().is_none()

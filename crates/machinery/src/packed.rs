@@ -167,6 +167,11 @@ impl Packed {
         self.members.iter().map(|(name, text)| (name.as_str(), Raw::trusted(text)))
     }
 
+    /// A member.
+    pub(crate) fn member(&self, name: &str) -> Option<Arc<str>> {
+        self.members.iter().find(|(found, _)| **found == *name).map(|(_, text)| Arc::clone(text))
+    }
+
     /// Its metadata.
     pub(crate) fn metadata(&self) -> Option<Raw<'_>> {
         self.members().find(|(name, _)| *name == "metadata").map(|(_, metadata)| metadata)

@@ -43,6 +43,11 @@ impl Index {
         note(&mut self.bindings, binding, is_there);
     }
 
+    /// Notes a binding that refers to this.
+    pub(super) fn note_reference(&mut self, reference: Reference, binding: &Key) {
+        self.bindings.entry(reference).or_default().insert(binding.clone());
+    }
+
     /// Notes a slice; false: it is gone.
     pub(super) fn note_slice(&mut self, slice: &Stored, is_there: bool) {
         note(&mut self.slices, slice, is_there);

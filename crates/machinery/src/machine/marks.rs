@@ -55,6 +55,13 @@ impl Machine {
         }
     }
 
+    /// Says which marks the objects of a cluster bear already.
+    pub fn assume_marks(&mut self, cluster: &ClusterId, marks: &Arc<Marks>) {
+        if let Some(found) = self.clusters.get_mut(cluster) {
+            found.marks = Arc::clone(marks);
+        }
+    }
+
     /// The marks that objects of a cluster bear.
     pub fn marks(&self, cluster: &ClusterId) -> Option<&Marks> {
         Some(&*self.clusters.get(cluster)?.marks)
