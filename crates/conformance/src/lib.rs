@@ -8,8 +8,10 @@
 //!
 //! **Never here:** knowledge of how a server works. It asks, and compares.
 //!
-//! Reading order: [`script`], `play` (a case on one server), [`plain`], [`difference`], [`known`], [`run`].
+//! Reading order: [`script`], `play` (a case on one server), [`plain`], [`difference`], [`known`], [`run`],
+//! [`coverage`] (what all this shows).
 
+pub mod coverage;
 pub mod difference;
 pub mod known;
 pub mod pick;

@@ -1,0 +1,237 @@
+//! What clients rely on, and the cases that show it: each promise in three cases at least, one of them a refusal.
+
+use crate::script::File;
+
+/// How many cases a promise needs.
+const CASES_MIN: usize = 3;
+
+/// Something that clients rely on.
+struct Promise {
+    what: &'static str,
+    /// Cases, as `file: name`, in which it is kept.
+    kept: &'static [&'static str],
+    /// Cases in which somebody asks for what cannot be, and is told so.
+    refused: &'static [&'static str],
+}
+
+const PROMISES: [Promise; 18] = [
+    Promise {
+        what: "versions of objects and lists",
+        kept: &["lists: versions of a list", "lists: versions of an object"],
+        refused: &[
+            "lists: versions of a list that make no sense",
+            "lists: a version that has not come yet is waited for, in vain",
+        ],
+    },
+    Promise {
+        what: "watches tell what happens",
+        kept: &[
+            "watches: a watch tells what happens",
+            "watches: a watch goes on from a version",
+            "watches: a write that changes nothing is no event",
+            "watches: finalizers make a deletion two events",
+        ],
+        refused: &[
+            "watches: a version that is no number is refused",
+            "watches: a watch of a kind that is not served",
+        ],
+    },
+    Promise {
+        what: "watches begin with what is there",
+        kept: &[
+            "watches: a watch without a version begins with what is there",
+            "watches: a watch from version 0 begins with what is there",
+            "watches: initial events end with a bookmark",
+        ],
+        refused: &["watches: initial events need what they need"],
+    },
+    Promise {
+        what: "selectors, in lists and watches",
+        kept: &[
+            "lists: labels select",
+            "lists: fields select by name and namespace",
+            "watches: what begins to be selected is added, and what ceases to be is deleted",
+        ],
+        refused: &[
+            "lists: a label selector that cannot be read is refused",
+            "lists: a field that cannot be selected by is refused",
+        ],
+    },
+    Promise {
+        what: "pages",
+        kept: &["lists: pages go on where the last one ended", "lists: an empty list"],
+        refused: &["lists: a page that cannot be continued is refused"],
+    },
+    Promise {
+        what: "shapes of answers: tables, metadata, YAML",
+        kept: &[
+            "lists: tables show what kubectl prints",
+            "lists: metadata alone",
+            "lists: YAML is answered to those who ask for it",
+        ],
+        refused: &["lists: what no server can answer is refused"],
+    },
+    Promise {
+        what: "statuses with reason, details and causes",
+        kept: &["deletion: what is deleted at once is told as a Status", "places: paths that lead nowhere"],
+        refused: &[
+            "objects: what is there already cannot be created",
+            "objects: an update from an old version is a conflict",
+            "definitions: each limit of a schema has its words",
+        ],
+    },
+    Promise {
+        what: "unknown fields: dropped, told or refused",
+        kept: &[
+            "patches: fields that nobody knows are dropped, told or refused",
+            "definitions: what its schema does not know is dropped, told or refused",
+        ],
+        refused: &[
+            "apply: a field that nobody knows is refused by apply",
+            "patches: a member given twice is refused when asked strictly",
+        ],
+    },
+    Promise {
+        what: "create and update",
+        kept: &[
+            "objects: a name is made from generateName",
+            "objects: an update replaces the whole object",
+            "objects: an update without a version is unconditional for a ConfigMap",
+        ],
+        refused: &[
+            "definitions: an update needs a version",
+            "objects: an update with another uid is a conflict",
+        ],
+    },
+    Promise {
+        what: "JSON, merge and strategic patches",
+        kept: &[
+            "patches: a JSON patch adds, replaces, tests, copies, moves and removes",
+            "patches: a merge patch sets, and removes with null",
+            "patches: a strategic patch deletes and replaces with directives",
+        ],
+        refused: &[
+            "patches: a JSON patch whose test fails changes nothing",
+            "patches: a strategic patch without its merge key is refused",
+            "patches: a patch of an unknown type is refused with the known ones",
+        ],
+    },
+    Promise {
+        what: "server-side apply",
+        kept: &[
+            "apply: apply creates, owns, and takes away what it no longer says",
+            "apply: equal values are shared",
+            "apply: containers are owned by name",
+        ],
+        refused: &[
+            "apply: a conflict names the manager and the fields",
+            "apply: apply needs a manager, a kind and the right name",
+        ],
+    },
+    Promise {
+        what: "dry runs",
+        kept: &[
+            "places: a dry run stores nothing",
+            "apply: a dry run of an apply shows what would be, and is nothing",
+            "deletion: a dry run deletes nothing",
+        ],
+        refused: &["deletion: options that make no sense"],
+    },
+    Promise {
+        what: "deletion: finalizers, policies, preconditions, collections",
+        kept: &[
+            "deletion: a finalizer holds an object",
+            "deletion: dependents are orphaned, or kept in the foreground",
+            "deletion: a collection is deleted as it is selected",
+        ],
+        refused: &["deletion: preconditions by uid", "deletion: preconditions by version"],
+    },
+    Promise {
+        what: "subresources and generations",
+        kept: &[
+            "places: status is written by itself",
+            "places: scale of a Deployment",
+            "definitions: generation grows with content, not with status or metadata",
+        ],
+        refused: &["places: methods that are not for that"],
+    },
+    Promise {
+        what: "kinds of one's own",
+        kept: &[
+            "definitions: a definition from beginning to end",
+            "definitions: its columns are printed",
+            "definitions: null and empty values",
+        ],
+        refused: &["definitions: definitions that cannot be", "definitions: rules in CEL are enforced"],
+    },
+    Promise {
+        what: "discovery, schemas and health",
+        kept: &[
+            "discovery: the resources of a version",
+            "discovery: aggregated discovery",
+            "discovery: it says how it is",
+        ],
+        refused: &["discovery: groups and versions", "discovery: schemas for those who explain"],
+    },
+    Promise {
+        what: "users, rights, reviews and acting as others",
+        kept: &[
+            "rights: a role gives rights in its namespace",
+            "rights: reviews of oneself",
+            "rights: a service account gets a token and comes in with it",
+        ],
+        refused: &[
+            "rights: nobody is let in without a name",
+            "rights: nobody gives away more than he has",
+            "rights: acting as somebody else",
+        ],
+    },
+    Promise {
+        what: "workspaces, exports, bindings and views",
+        kept: &[
+            "workspaces: a workspace of one's own",
+            "workspaces: bound kinds are served like any other",
+            "workspaces: the view shows bound objects of all workspaces",
+        ],
+        refused: &[
+            "workspaces: workspaces are entered by those who may",
+            "workspaces: a binding to what is not there waits",
+        ],
+    },
+];
+
+/// What is promised and not shown, in words.
+pub fn gaps(files: &[File]) -> Vec<String> {
+    let cases: Vec<String> = files.iter().flat_map(|file| &file.cases).map(ToString::to_string).collect();
+    let mut gaps = Vec::new();
+    for promise in &PROMISES {
+        let all = || promise.kept.iter().chain(promise.refused);
+        let missing = all().filter(|name| !cases.iter().any(|case| case == *name));
+        gaps.extend(missing.map(|name| format!("{}: there is no case `{name}`", promise.what)));
+        if all().count() < CASES_MIN || promise.refused.is_empty() {
+            gaps.push(format!("{}: {CASES_MIN} cases are needed, one of them a refusal", promise.what));
+        }
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_promise_is_shown() {
+        let gaps = gaps(&crate::run::read_files().unwrap());
+        assert!(gaps.is_empty(), "{}", gaps.join("\n"));
+    }
+
+    #[test]
+    fn a_case_that_is_gone_is_missed() {
+        let mut files = crate::run::read_files().unwrap();
+        for file in &mut files {
+            file.cases.retain(|case| case.name != "its columns are printed");
+        }
+        let gaps = gaps(&files);
+        assert_eq!(gaps, ["kinds of one's own: there is no case `definitions: its columns are printed`"]);
+    }
+}
