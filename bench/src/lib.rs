@@ -8,11 +8,12 @@
 //! This crate never ships, and never decides what a bar is: each benchmark states its own.
 //!
 //! Reading order: [`Measurement`], then [`memory`] and [`cpu`]; [`fleet`] for those that need a whole center, [`hop`]
-//! for those that carry from one real server to another.
+//! for those that carry from one real server to another, [`hub`] for the embedded server.
 
 pub mod cpu;
 pub mod fleet;
 pub mod hop;
+pub mod hub;
 pub mod measurement;
 pub mod memory;
 

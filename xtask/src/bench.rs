@@ -16,8 +16,9 @@ use crate::verdict::{Verdict, refusal};
 
 /// The package whose programs are the benchmarks.
 const PACKAGE: &str = "mailboat-bench";
-/// The program that ships, which `syncer` measures: its package and its name.
-const SHIPPED: (&str, &str) = ("mailboat-cli", "mailboat-syncer");
+/// The package of the programs that ship, and which of them a benchmark measures.
+const SHIPPED: &str = "mailboat-cli";
+const MEASURED: [(&str, &str); 2] = [("syncer", "mailboat-syncer"), ("hub", "mailboat")];
 /// The benchmarks between two servers, and the program of those who carry there.
 const CARRYING: [&str; 2] = ["hop", "syncer"];
 const CARRIER: &str = "carrier";
@@ -111,8 +112,8 @@ fn build(run: &Run<'_>, names: &[String]) -> Result<()> {
     if names.iter().any(|name| CARRYING.contains(&name.as_str())) {
         command.args(["--example", CARRIER]);
     }
-    if names.iter().any(|name| name == "syncer") {
-        command.args(["--package", SHIPPED.0, "--bin", SHIPPED.1]);
+    for (_, program) in MEASURED.iter().filter(|(bench, _)| names.iter().any(|name| name == bench)) {
+        command.args(["--package", SHIPPED, "--bin", program]);
     }
     let job = Job { what: "building the benchmarks", command, log: &log, output: None, limit: BUILD_LIMIT };
     let ended = job.run(&run.progress)?;

@@ -30,6 +30,7 @@ const KWOK_NODE: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 pub struct EdgeSpec {
     pub(crate) name: String,
     pub(crate) own_etcd: bool,
+    pub(crate) durable: bool,
     controllers: bool,
     nodes: u16,
     users: Vec<User>,
@@ -44,6 +45,7 @@ impl EdgeSpec {
         Self {
             name: name.into(),
             own_etcd: false,
+            durable: false,
             controllers: true,
             nodes: 1,
             users: vec![
@@ -76,6 +78,13 @@ impl EdgeSpec {
     pub fn with_own_etcd(mut self) -> Self {
         self.own_etcd = true;
         self
+    }
+
+    /// An etcd of its own that has every write on disk before it answers, as in production: for measurements.
+    #[must_use]
+    pub fn with_durable_etcd(mut self) -> Self {
+        self.durable = true;
+        self.with_own_etcd()
     }
 
     /// One more user, with a token.

@@ -8,7 +8,7 @@ use crate::ports::Port;
 use crate::site::Site;
 
 /// Starts an etcd, not ready yet. Several API servers may use it, each under a prefix of its own.
-pub(crate) fn launch(site: &Site, name: &str, folder: &Path) -> Result<Part> {
+pub(crate) fn launch(site: &Site, name: &str, folder: &Path, durable: bool) -> Result<Part> {
     let (port, peer_port) = (Port::reserve()?, Port::reserve()?);
     let data = folder.join("data");
     let client_url = url(port.number());
@@ -20,8 +20,8 @@ pub(crate) fn launch(site: &Site, name: &str, folder: &Path) -> Result<Part> {
         format!("--listen-peer-urls={peer_url}"),
         format!("--initial-advertise-peer-urls={peer_url}"),
         format!("--initial-cluster=default={peer_url}"),
-        // What a power cut would lose is of no interest here: a kill -9 loses nothing that was written.
-        "--unsafe-no-fsync=true".to_owned(),
+        // What a power cut would lose is of no interest to tests: a kill -9 loses nothing that was written.
+        format!("--unsafe-no-fsync={}", !durable),
         "--log-level=warn".to_owned(),
         // Without it an idle watch cache cannot know that it is up to date, and consistent reads wait.
         "--watch-progress-notify-interval=5s".to_owned(),

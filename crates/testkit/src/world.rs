@@ -212,13 +212,13 @@ async fn start_places(
     }
     let mut shared_etcd = None;
     if edges.iter().any(|spec| !spec.own_etcd) {
-        shared_etcd = Some(Arc::new(etcd::launch(site, ETCD, &site.folder.join(ETCD))?));
+        shared_etcd = Some(Arc::new(etcd::launch(site, ETCD, &site.folder.join(ETCD), false)?));
     }
     let etcd_of = |spec: &EdgeSpec| match &shared_etcd {
         Some(etcd) if !spec.own_etcd => Ok(Arc::clone(etcd)),
         _ => {
             let folder = site.folder.join(&spec.name).join(ETCD);
-            etcd::launch(site, &format!("{}/{ETCD}", spec.name), &folder).map(Arc::new)
+            etcd::launch(site, &format!("{}/{ETCD}", spec.name), &folder, spec.durable).map(Arc::new)
         }
     };
     let center = OptionFuture::from(center.map(|spec| Center::start(site, spec)));
