@@ -4,7 +4,7 @@
 //! served, when whoever asked reads again.
 
 mod begin;
-mod binding;
+pub(crate) mod binding;
 mod claims;
 mod export;
 mod index;

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions,
-    Written,
+    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
+    WriteOptions, Written,
 };
 use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Name, Uid, Version};
@@ -15,9 +15,10 @@ use crate::access::review::user_info;
 use crate::answer::{self, Answer};
 use crate::media::{Sent, unsupported, unsupported_patch};
 use crate::members;
+use crate::path::ObjectPath;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
-use crate::workspaces::OWNER;
+use crate::workspaces::{OWNER, binding};
 
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -161,10 +162,32 @@ impl Call<'_> {
                     let body = tried.object.body();
                     self.hub.gate().check_escalation(&self.cluster, &self.user, &self.path, body)?;
                 }
+                if self.kind.id == binding::kind()
+                    && self.path.subresource.is_empty()
+                    && !self.user.is_master()
+                {
+                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    self.check_bind(machine, &tried.object)?;
+                }
                 let written = write(machine, options, moment)?;
                 self.sign_workspace(written, machine, moment)
             })
             .await
+    }
+
+    /// Refuses a binding to an export that its writer may not bind, as the export's workspace says.
+    fn check_bind(&self, machine: &Machine, binding: &Stored) -> Result<(), Status> {
+        let Some(export) = binding::export_of(machine, binding) else { return Ok(()) };
+        let path = ObjectPath {
+            group: export.kind.group().to_owned(),
+            resource: export.kind.resource().to_owned(),
+            name: export.name.clone(),
+            ..ObjectPath::default()
+        };
+        self.hub.gate().check_object(&export.cluster, &self.user, "bind", &path).map_err(|_| {
+            let why = format!("unable to create APIBinding: no permission to bind to export {}", export.name);
+            Status::forbidden(&self.kind.id, &binding.key.name, &why)
+        })
     }
 
     fn deleted(&self, deleted: &Deleted) -> Result<Answer, Status> {

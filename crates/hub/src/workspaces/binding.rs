@@ -13,7 +13,7 @@ use super::{Round, claims, conditions, export, finalizers, has_finalizer, key, t
 
 const FINALIZER: &str = "apis.kcp.io/apibinding-finalizer";
 
-pub(super) fn kind() -> KindId {
+pub(crate) fn kind() -> KindId {
     KindId::new("apis.kcp.io", "apibindings")
 }
 
@@ -22,7 +22,7 @@ fn schemas() -> KindId {
 }
 
 /// The export that a binding refers to, whether or not it is there; none if its workspace is not.
-pub(super) fn export_of(machine: &Machine, binding: &Stored) -> Option<Key> {
+pub(crate) fn export_of(machine: &Machine, binding: &Stored) -> Option<Key> {
     let reference = &binding.body()["spec"]["reference"]["export"];
     let cluster = match reference["path"].as_str() {
         None | Some("") => binding.key.cluster.clone(),

@@ -89,10 +89,22 @@ impl Machine {
             }
             WatchStart::Now | WatchStart::InitialEvents => {
                 watch.initial = self.list(&watch.request.as_list())?.items.into();
+                watch.at = self.last_concerning(&watch.request);
                 watch.bookmark_due = watch.request.start == WatchStart::InitialEvents;
             }
         }
         Ok(watch)
+    }
+
+    /// The version of the last change that a list for a watch could show: whoever waits until that is shown waits for
+    /// changes of its own kind and cluster alone, and is told when they are.
+    fn last_concerning(&self, request: &WatchRequest) -> Version {
+        let shown = self.shown();
+        let mut later = self.logs.get(&request.kind).into_iter().flat_map(|log| log.after(shown)).rev();
+        let concerns = |change: &&Arc<Change>| {
+            request.cluster.as_ref().is_none_or(|cluster| *cluster == change.key.cluster)
+        };
+        later.find(concerns).map_or(shown, |change| change.version)
     }
 
     /// The next events of a watch, at most so many. None means that nothing happened.

@@ -10,7 +10,7 @@ use mailboat_object::Version;
 use serde_json::json;
 
 use crate::list_watch::told;
-use crate::world::{World, by, cluster, config_map, config_maps, key, of};
+use crate::world::{World, boats, by, cluster, config_map, config_maps, key, of};
 
 fn watch(start: WatchStart) -> WatchRequest {
     WatchRequest { cluster: Some(cluster()), kind: config_maps(), start, ..WatchRequest::default() }
@@ -58,6 +58,17 @@ fn watches_wait_for_what_is_not_yet_stored() {
     world.machine.show(Version(3));
     assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added b v3"]);
     assert_eq!(told(&world.machine.poll(&mut late, 99)), ["added a v2", "added b v3"]);
+}
+
+#[test]
+fn a_watch_does_not_wait_for_what_is_none_of_its_concern() {
+    let mut world = kept();
+    world.create(&config_maps(), config_map("a", json!({}))).unwrap();
+    world.machine.show(Version(2));
+    let boat = json!({ "apiVersion": "example.dev/v1", "kind": "Boat", "metadata": { "name": "other" } });
+    world.create(&boats(), boat).unwrap();
+    let mut open = world.machine.watch(watch(WatchStart::InitialEvents)).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut open, 99)), ["added a v2", "bookmark v2 true"]);
 }
 
 #[test]
