@@ -18,3 +18,14 @@ pub mod measurement;
 pub mod memory;
 
 pub use measurement::{Bar, Beside, Measurement};
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+/// A program that `cargo xtask bench` builds beside the benchmark that measures it.
+pub fn program_beside(name: &str) -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name(name);
+    ensure!(program.exists(), "{} is not there: build it with --release first", program.display());
+    Ok(program)
+}

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use mailboat_bench::hub::work::Worked;
 use mailboat_bench::hub::{HubServer, mailboxes};
 use mailboat_bench::{Measurement, memory};
@@ -42,8 +42,7 @@ fn main() -> Result<()> {
 }
 
 async fn measure() -> Result<()> {
-    let program = std::env::current_exe()?.with_file_name(PROGRAM);
-    ensure!(program.exists(), "{} is not there: build it with --release first", program.display());
+    let program = mailboat_bench::program_beside(PROGRAM)?;
     let folder = tempfile::tempdir()?;
     start_empty(&program, folder.path()).await?;
     objects(&program, folder.path()).await?;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube::Client;
 use mailboat_bench::hop::{Bars, Carrier, NAMESPACE, Side, Trial};
 use mailboat_testkit::{ADMIN, EdgeSpec, World, apply, wait_until};
@@ -35,8 +35,7 @@ fn main() -> Result<()> {
 }
 
 async fn measure() -> Result<()> {
-    let program = std::env::current_exe()?.with_file_name(PROGRAM);
-    ensure!(program.exists(), "{} is not there: build it with --release first", program.display());
+    let program = mailboat_bench::program_beside(PROGRAM)?;
     let edge = EdgeSpec::bare("edge").with_apiserver_flag("--delete-collection-workers=16");
     let world = World::builder().center().edge_with(edge).start().await.context("starting the testbed")?;
     let (center, edge) = (world.center(), world.edge("edge"));

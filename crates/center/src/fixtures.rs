@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
-use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Limits, Object, Place};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
 use mailboat_store::store::{Nature, Store};
 use mailboat_store::time::{Moment, Now};
@@ -29,15 +29,8 @@ pub(crate) fn key(cluster: &str, kind_text: &str, namespace: &str, name: &str) -
 /// An object of a kind in a cluster.
 pub(crate) fn object(cluster: &str, kind_text: &str, json: &Value) -> Arc<Object> {
     let cluster = ClusterId::new(cluster);
-    let place = Place {
-        cluster: ClusterOf::One(&cluster),
-        kind: &kind(kind_text),
-        api_version: "",
-        kind_name: "",
-        manager: "mailboat-center",
-        keep: Keep::Whole,
-        limits: Limits::default(),
-    };
+    let kind = kind(kind_text);
+    let place = Place::in_cluster(&cluster, &kind, "mailboat-center", Keep::Whole);
     Arc::new(Object::decode(json.to_string().as_bytes(), &place).expect("an object"))
 }
 

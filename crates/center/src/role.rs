@@ -23,7 +23,7 @@ use mailboat_api::edge::UpsyncSet;
 use mailboat_api::names::{export, group};
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
-use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
+use mailboat_engine::role::{CallId, CallIds, Ground, Order, Role, Turn};
 use mailboat_engine::route::{Destination, DestinationId, Sources};
 use mailboat_object::catalog::Catalog;
 use mailboat_object::digest::Digest;
@@ -101,7 +101,7 @@ pub struct CenterRole {
     /// Counts what was learned of the configuration, and what the engine was told of it.
     revision: u64,
     known: Option<u64>,
-    calls: u64,
+    calls: CallIds,
     said: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl CenterRole {
             interests: Vec::new(),
             revision: 0,
             known: None,
-            calls: 0,
+            calls: CallIds::default(),
             said: None,
         }
     }
@@ -405,16 +405,7 @@ impl Role for CenterRole {
         }
         self.tell_known(engine, &mut orders);
         self.mailboxes.configure(&mut orders);
-        let mut calls = self.calls;
-        let look_at = self.belief.next(
-            now.mono,
-            || {
-                calls += 1;
-                CallId(calls)
-            },
-            &mut orders,
-        );
-        self.calls = calls;
+        let look_at = self.belief.next(now.mono, || self.calls.fresh(), &mut orders);
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
         let retell_at = self.retell(now.mono, engine);

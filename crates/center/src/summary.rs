@@ -18,6 +18,7 @@ pub mod delivery;
 mod edge;
 pub mod expression;
 pub mod health;
+mod id;
 mod object;
 mod route;
 mod rules;
@@ -32,7 +33,7 @@ use mailboat_api::edge::{ObjectReference, StatusSummaryStatus, SummarizerStatus}
 use mailboat_api::names::group;
 use mailboat_engine::want::Body;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{Key, KindId, Name, Uid};
+use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
@@ -49,57 +50,15 @@ use summarizer::Summarizer;
 pub use copy::Told;
 pub use delivery::{Delivery, Report};
 pub use edge::EdgeFacts;
+pub use id::{CopyId, EdgeId, ObjectId};
 pub use object::StatusWrite;
 pub use route::Summarized;
 pub use show::LIMIT_BYTES;
-
-/// An edge: its SyncTarget's uid.
-pub type EdgeId = Uid;
 
 /// No summary is written more often than this.
 const SPACING: Duration = Duration::from_secs(1);
 /// How often copies are looked at again where a Summarizer asks for their age.
 const AGE_SECONDS: u64 = 30;
-
-/// A workload object, by the kind that it has at its edges.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ObjectId {
-    /// Group and resource.
-    pub kind: KindId,
-    /// The namespace; empty for what is cluster-scoped.
-    pub namespace: Name,
-    /// The name.
-    pub name: Name,
-}
-
-impl ObjectId {
-    /// The object that a reference names.
-    pub fn of(reference: &ObjectReference) -> Self {
-        Self {
-            kind: KindId::new(&reference.group, &reference.resource),
-            namespace: Name::new(&reference.namespace),
-            name: Name::new(&reference.name),
-        }
-    }
-
-    fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            group: self.kind.group().to_owned(),
-            resource: self.kind.resource().to_owned(),
-            namespace: self.namespace.to_string(),
-            name: self.name.to_string(),
-        }
-    }
-}
-
-/// A copy of a placement's object: at which edge, and of which object.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct CopyId {
-    /// The edge.
-    pub edge: EdgeId,
-    /// The object.
-    pub object: ObjectId,
-}
 
 /// All summaries.
 #[derive(Debug, Default)]

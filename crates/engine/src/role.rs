@@ -49,6 +49,18 @@ pub trait Role {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallId(pub u64);
 
+/// The numbers of a role's questions, each given once.
+#[derive(Default, Debug)]
+pub struct CallIds(u64);
+
+impl CallIds {
+    /// One that no question has yet.
+    pub fn fresh(&mut self) -> CallId {
+        self.0 += 1;
+        CallId(self.0)
+    }
+}
+
 /// What a role wants done, in this order, and when it wants to be asked again at the latest.
 #[derive(Default)]
 pub struct Turn {

@@ -99,6 +99,19 @@ pub struct Place<'a> {
     pub limits: Limits,
 }
 
+impl<'a> Place<'a> {
+    /// Where an answer about one object comes from: it says itself of which type it is.
+    pub fn of(key: &'a Key, manager: &'a str, keep: Keep) -> Self {
+        Self::in_cluster(&key.cluster, &key.kind, manager, keep)
+    }
+
+    /// The same of an object whose name its body tells.
+    pub fn in_cluster(cluster: &'a ClusterId, kind: &'a KindId, manager: &'a str, keep: Keep) -> Self {
+        let cluster = ClusterOf::One(cluster);
+        Self { cluster, kind, api_version: "", kind_name: "", manager, keep, limits: Limits::default() }
+    }
+}
+
 /// Which cluster a body comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum ClusterOf<'a> {

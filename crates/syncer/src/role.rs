@@ -11,7 +11,7 @@ use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::OwnerId;
 use mailboat_engine::plan::ChangeId;
-use mailboat_engine::role::{CallId, Ground, Order, Role, Turn};
+use mailboat_engine::role::{CallId, CallIds, Ground, Order, Role, Turn};
 use mailboat_engine::route::{Destination, Route as _};
 use mailboat_object::catalog::{Catalog, Found, Served};
 use mailboat_object::digest::Digest;
@@ -74,7 +74,7 @@ pub struct SyncerRole {
     /// Why kinds of configuration are not known, as far as that was logged.
     doubts: BTreeMap<KindId, Doubt>,
     confirm: bool,
-    calls: u64,
+    calls: CallIds,
 }
 
 /// All that routes are made from, so that they are made anew only when it changed.
@@ -116,7 +116,7 @@ impl SyncerRole {
             interests: Vec::new(),
             doubts: BTreeMap::new(),
             confirm: false,
-            calls: 0,
+            calls: CallIds::default(),
         }
     }
 
@@ -380,15 +380,9 @@ impl Role for SyncerRole {
         self.introduce(&mut orders);
         self.stale |= self.believed.let_go(store);
         self.refresh_rules();
-        let mut calls = self.calls;
-        let mut id = || {
-            calls += 1;
-            CallId(calls)
-        };
-        let (call, record_at) = self.record.next(now.mono, self.wanted.as_ref(), &mut id);
+        let (call, record_at) = self.record.next(now.mono, self.wanted.as_ref(), || self.calls.fresh());
         orders.extend(call.map(|(id, call)| Order::Call(id, call)));
-        let (look, look_at) = self.believed.next(now.mono, store, &mut id);
-        self.calls = calls;
+        let (look, look_at) = self.believed.next(now.mono, store, || self.calls.fresh());
         orders.extend(look.map(|(id, kind)| Order::Look(id, self.identity.mailbox.clone(), kind)));
         if std::mem::replace(&mut self.unsettled, false) {
             self.follow(&mut orders);
@@ -399,6 +393,7 @@ impl Role for SyncerRole {
             self.basis.is_some() && self.rules.as_ref().is_some_and(|rules| !rules.unclear) && !self.stale;
         orders.extend(self.believed.tell_known(clear));
         self.confirm(store, engine, &mut orders);
+        let mut calls = std::mem::take(&mut self.calls);
         let sight = Sight {
             store,
             engine,
@@ -408,11 +403,7 @@ impl Role for SyncerRole {
             sources: &self.followed.mailbox,
             troubles: self.troubles(),
         };
-        let mut calls = self.calls;
-        let (written, report_at) = self.reporter.next(now, &sight, || {
-            calls += 1;
-            CallId(calls)
-        });
+        let (written, report_at) = self.reporter.next(now, &sight, || calls.fresh());
         self.calls = calls;
         orders.extend(written.into_iter().map(|(id, call)| Order::Call(id, call)));
         let wake: Option<Moment> = [record_at, look_at, report_at].into_iter().flatten().min();

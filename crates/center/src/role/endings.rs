@@ -17,7 +17,7 @@ use mailboat_engine::plan::ChangeId;
 use mailboat_engine::role::{CallId, Ground, Order};
 use mailboat_object::digest::digest_of_value;
 use mailboat_object::key::{ClusterId, Key, Name};
-use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Object, Place};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use mailboat_store::time::Moment;
 use serde_json::json;
@@ -283,7 +283,10 @@ impl Endings {
     pub(super) fn answered(&mut self, now: Moment, id: CallId, reply: &Result<Reply, Fault>) -> bool {
         if let Some(key) = self.reads.remove(&id) {
             match reply {
-                Ok(reply) => self.found.extend(decode(&key, &self.manager, &reply.body)),
+                Ok(reply) => {
+                    let place = Place::of(&key, &self.manager, Keep::Whole);
+                    self.found.extend(Object::decode(&reply.body, &place).ok().map(Arc::new));
+                }
                 Err(fault) if fault.kind == FaultKind::NotFound => self.gone(&key),
                 Err(fault) => {
                     tracing::debug!(%key, %fault, "a placement that is out of sight cannot be read");
@@ -321,20 +324,6 @@ pub(super) fn confirms(placement: &Object, change: ChangeId) -> bool {
 fn change(placement: &Object) -> ChangeId {
     let named = json!(["deleted", placement.key.to_string(), placement.uid.to_string()]);
     ChangeId(digest_of_value(&named).bits())
-}
-
-/// A placement as its server sent it.
-fn decode(key: &Key, manager: &str, body: &[u8]) -> Option<Arc<Object>> {
-    let place = Place {
-        cluster: ClusterOf::One(&key.cluster),
-        kind: &key.kind,
-        api_version: "",
-        kind_name: "",
-        manager,
-        keep: Keep::Whole,
-        limits: Limits::default(),
-    };
-    Object::decode(body, &place).ok().map(Arc::new)
 }
 
 fn bears_ours(placement: &Object) -> bool {

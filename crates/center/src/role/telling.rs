@@ -7,7 +7,7 @@ use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
 use mailboat_engine::plan::{Verdict, Wait};
-use mailboat_engine::role::{CallId, Order};
+use mailboat_engine::role::Order;
 use mailboat_engine::route::RouteId;
 use mailboat_engine::standing::Part;
 use mailboat_object::key::{Key, Uid};
@@ -158,7 +158,7 @@ impl CenterRole {
             &mut self.statuses,
             Statuses::new(self.identity.manager.clone(), self.identity.silence),
         );
-        let mut calls = self.calls;
+        let mut calls = std::mem::take(&mut self.calls);
         let sight = Sight {
             store,
             schedule: &self.schedule,
@@ -167,11 +167,7 @@ impl CenterRole {
             last_seen: &|key| self.endings.last_seen(key),
             placement: &|placement| self.placement_status(now, store, engine, placement),
         };
-        let next = || {
-            calls += 1;
-            CallId(calls)
-        };
-        let wake = statuses.next(now, &sight, next, orders);
+        let wake = statuses.next(now, &sight, || calls.fresh(), orders);
         self.calls = calls;
         self.statuses = statuses;
         wake
@@ -187,13 +183,8 @@ impl CenterRole {
         if !self.views.offers_summaries() {
             return None;
         }
-        let calls = &mut self.calls;
-        let id = || {
-            *calls += 1;
-            CallId(*calls)
-        };
         let scene = Scene { store, engine, schedule: &self.schedule, mailboxes: &self.mailboxes };
-        self.summing.next(now, &scene, self.known.is_some(), id, orders)
+        self.summing.next(now, &scene, self.known.is_some(), || self.calls.fresh(), orders)
     }
 }
 

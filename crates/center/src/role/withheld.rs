@@ -13,7 +13,7 @@ use mailboat_api::names::{annotation, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::Engine;
 use mailboat_engine::plan::ChangeId;
-use mailboat_engine::role::{CallId, Order};
+use mailboat_engine::role::Order;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
@@ -124,12 +124,7 @@ impl CenterRole {
             let scope = ScopeId(route_name(placement));
             settled && !engine.placed_by(&scope).any(|slot| self.mailboxes.is_standing(&slot.cluster, store))
         };
-        let calls = &mut self.calls;
-        let id = || {
-            *calls += 1;
-            CallId(*calls)
-        };
-        self.endings.next(now, nothing_left, id, orders)
+        self.endings.next(now, nothing_left, || self.calls.fresh(), orders)
     }
 
     /// Lets go what somebody confirmed, and notes what still waits for that.

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use mailboat_object::key::Uid;
+
 use super::*;
 use crate::fixtures::{key, object};
 

@@ -10,7 +10,7 @@ use mailboat_engine::route::View;
 use mailboat_engine::want::{Body, Hold};
 use mailboat_object::digest::digest_of;
 use mailboat_object::key::Key;
-use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Object, Place};
 use mailboat_store::seen::Seen;
 
 use super::Edge;
@@ -39,15 +39,7 @@ pub fn form_at(source: &Arc<Object>, edge: &Edge, view: &View<'_>) -> Option<Arc
         return Some(Arc::clone(source));
     }
     let body = of(source, edge, view).ok()?;
-    let place = Place {
-        cluster: ClusterOf::One(&source.key.cluster),
-        kind: &source.key.kind,
-        api_version: "",
-        kind_name: "",
-        manager: "",
-        keep: Keep::Whole,
-        limits: Limits::default(),
-    };
+    let place = Place::of(&source.key, "", Keep::Whole);
     Object::decode(&body.json, &place).ok().map(Arc::new)
 }
 

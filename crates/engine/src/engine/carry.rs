@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{Key, Uid};
-use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Limits, Object, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
@@ -572,14 +572,5 @@ impl Engine {
 }
 
 pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
-    let place = Place {
-        cluster: ClusterOf::One(&key.cluster),
-        kind: &key.kind,
-        api_version: "",
-        kind_name: "",
-        manager,
-        keep,
-        limits: Limits::default(),
-    };
-    Object::decode(body, &place).ok()
+    Object::decode(body, &Place::of(key, manager, keep)).ok()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_object::json::Raw;
+use mailboat_object::key::Name;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
     Change, Definition, Doubt, Fetch, Filter, Gone, Input, Keep, News, ProbeWhen, Seen, Settings,
@@ -326,4 +327,19 @@ fn a_passing_429_is_waited_for_as_long_as_the_server_asks() {
     rig.feed(0, Input::Tick);
     assert_ne!(rig.wires[0].follower.turn(), turn, "a tick ends the wait");
     assert!(matches!(rig.wires[0].follower.next(rig.now), Fetch::List { .. }));
+}
+
+#[test]
+fn a_namespace_is_asked_for_by_path_and_never_by_field_selector() {
+    let mut rig = Rig::new(Mode::Whole);
+    let mut out = Vec::new();
+    let filter = Filter::Namespace(Name::new("till"));
+    rig.wires[0].follower.redefine(definition(filter), &mut rig.store, &mut out).unwrap();
+    rig.hear(out);
+    let Fetch::List { selection, .. } = rig.wires[0].follower.next(rig.now) else { panic!("no list") };
+    assert_eq!((selection.namespace, selection.labels), (Some(Name::new("till")), None));
+    rig.quiet();
+    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
+    let elsewhere = mailboat_object::key::Key { namespace: Name::new("cellar"), ..key("one", "ale") };
+    assert_eq!(rig.seen(&elsewhere), Known::Unknown(Doubt::Filtered));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mailboat_object::key::{ClusterId, Name};
+use mailboat_object::key::ClusterId;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{Doubt, EndpointId, Fetch, Filter, Gone, Input, Nature};
 
@@ -400,21 +400,6 @@ fn after_a_schema_swap_the_watch_is_closed_and_all_is_listed_anew_and_once_more(
         ),
     );
     assert_eq!(rig.changes_since(heard), [("ale".to_owned(), Some(11), Known::Present(11), true)]);
-}
-
-#[test]
-fn a_namespace_is_asked_for_by_path_and_never_by_field_selector() {
-    let mut rig = Rig::new(Mode::Whole);
-    let mut out = Vec::new();
-    let filter = Filter::Namespace(Name::new("till"));
-    rig.wires[0].follower.redefine(definition(filter), &mut rig.store, &mut out).unwrap();
-    rig.hear(out);
-    let Fetch::List { selection, .. } = rig.wires[0].follower.next(rig.now) else { panic!("no list") };
-    assert_eq!((selection.namespace, selection.labels), (Some(Name::new("till")), None));
-    rig.quiet();
-    assert_eq!(rig.seen(&key("one", "ale")), Known::Absent(Gone::NotInList));
-    let elsewhere = mailboat_object::key::Key { namespace: Name::new("cellar"), ..key("one", "ale") };
-    assert_eq!(rig.seen(&elsewhere), Known::Unknown(Doubt::Filtered));
 }
 
 #[test]
