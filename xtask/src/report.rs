@@ -65,6 +65,14 @@ impl Part {
         }
     }
 
+    /// Adds what ran beside this.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.ignored += other.ignored;
+        self.failures.extend(other.failures);
+        self.not_run = self.not_run.take().or(other.not_run);
+    }
+
     /// Whether nothing has passed or failed.
     pub(crate) fn is_empty(&self) -> bool {
         self.passed + self.failures.len() == 0

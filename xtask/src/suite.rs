@@ -229,6 +229,11 @@ impl Selection {
         (!self.tests.is_empty()).then_some(self)
     }
 
+    /// How many tests are selected.
+    pub(crate) fn count(&self) -> usize {
+        self.tests.len()
+    }
+
     /// Whether one of the selected tests has this name in its own.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.tests.iter().any(|test| is_named(&self.program.full_name(test), name))

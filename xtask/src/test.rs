@@ -1,5 +1,8 @@
 //! `cargo xtask test`: everything that can be tested on this machine, part by part.
 
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
 use anyhow::{Context as _, Result};
 
 use crate::conformance;
@@ -134,7 +137,7 @@ pub(crate) fn on_real_servers(
     BackgroundBuild::begin(&run.progress)?.finish()?;
     let world = SharedWorld::start(&run.progress)?;
     let surroundings = Surroundings { testbed: Some(world.folder().to_owned()), ..surroundings.clone() };
-    let part = tests(run, selected, &surroundings);
+    let part = side_by_side(run, selected, &surroundings);
     world.end(part.as_ref().is_ok_and(Part::is_well), &run.progress);
     part
 }
@@ -171,8 +174,43 @@ fn tests(run: &Run<'_>, selected: &[Selection], surroundings: &Surroundings) -> 
     for selection in selected {
         run.test(selection, surroundings, &mut part)?;
     }
-    // A part in which nothing ran has proven nothing, whatever the other parts say.
-    Ok(if part.is_empty() { Part::not_run("no test was run") } else { part })
+    Ok(proven(part))
+}
+
+/// So many programs on real servers run at once. They wait for servers more than they compute, so that two take
+/// little more than half as long as one after the other; more would only make each other's servers slow.
+const LANES: usize = 2;
+
+/// Runs test programs in lanes, those with most tests first, so that no long one is left to the end.
+fn side_by_side(run: &Run<'_>, selected: &[Selection], surroundings: &Surroundings) -> Result<Part> {
+    let mut waiting: Vec<&Selection> = selected.iter().collect();
+    waiting.sort_by_key(|selection| selection.count());
+    let waiting = Mutex::new(waiting);
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let lane = || {
+        let mut part = Part::default();
+        while let Some(selection) = next() {
+            run.test(selection, surroundings, &mut part)?;
+        }
+        Ok(part)
+    };
+    let lanes: Vec<Result<Part>> = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        lanes
+            .into_iter()
+            .map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut part = Part::default();
+    for lane in lanes {
+        part.join(lane?);
+    }
+    Ok(proven(part))
+}
+
+/// A part in which nothing ran has proven nothing, whatever the other parts say.
+fn proven(part: Part) -> Part {
+    if part.is_empty() { Part::not_run("no test was run") } else { part }
 }
 
 fn documentation(run: &Run<'_>, surroundings: &Surroundings) -> Result<Part> {
