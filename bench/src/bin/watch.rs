@@ -30,8 +30,9 @@ const OBJECTS: usize = 10_000;
 const VALUE_BYTES: usize = 1024;
 const NAMESPACES: usize = 20;
 const WRITES_IN_FLIGHT: usize = 32;
-/// Each reader runs this often, in turns. Its best run counts: whatever disturbs one only makes it worse.
-const ROUNDS: usize = 9;
+/// Each reader runs this often, in turns, and its median run counts: a best one may be luck, and what disturbs the
+/// machine for a while disturbs both.
+const ROUNDS: usize = 21;
 const QUIET: Duration = Duration::from_secs(1);
 const COMPLETE_LIMIT: Duration = Duration::from_mins(2);
 
@@ -112,11 +113,14 @@ async fn compare() -> Result<()> {
 
 fn print([ours, theirs]: &[Vec<Outcome>; 2]) -> Result<()> {
     let case = format!("{OBJECTS} ConfigMaps of 1 KiB");
-    let best =
-        |outcomes: &[Outcome], of: fn(&Outcome) -> f64| outcomes.iter().map(of).fold(f64::INFINITY, f64::min);
+    let median = |outcomes: &[Outcome], of: fn(&Outcome) -> f64| {
+        let mut values: Vec<f64> = outcomes.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
     let measured = |metric: &str, unit: &str, of: fn(&Outcome) -> f64| {
-        let value = best(ours, of);
-        let beside = best(theirs, of);
+        let value = median(ours, of);
+        let beside = median(theirs, of);
         Measurement::new("watch", &case, metric).value(value, unit).beside(Reader::Reflector.name(), beside)
     };
     measured("time to a complete store", "s", |outcome| outcome.seconds).at_most(MOST_TIME).print()?;

@@ -103,6 +103,18 @@ impl<'a> Page<'a> {
         Self::read(json).map_err(|flaw| flaw.within(json))
     }
 
+    /// How to ask for the page after this one, without looking at its items: servers write a list's metadata before
+    /// them. None on the last page, and on what is no page.
+    pub fn peek_continue(json: &'a [u8]) -> Option<Cow<'a, str>> {
+        let mut shell = Shell::map(json).ok()?;
+        while let Some((key, value)) = shell.member().ok()? {
+            if key == b"metadata" {
+                return continue_in(checked(json, value).ok()?);
+            }
+        }
+        None
+    }
+
     /// The items, in the server's order, each to be decoded by itself.
     pub fn items(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + '_ {
         self.items.iter().copied()
@@ -137,8 +149,7 @@ impl<'a> Page<'a> {
 
     fn read_metadata(&mut self, metadata: Raw<'a>, at: usize) -> Result<(), Flaw> {
         self.version = version_in(metadata, at)?;
-        self.continue_token =
-            metadata.member("continue").and_then(Raw::as_str).filter(|token| !token.is_empty());
+        self.continue_token = continue_in(metadata);
         self.remaining = metadata.member("remainingItemCount").and_then(Raw::as_u64);
         Ok(())
     }
@@ -154,6 +165,10 @@ impl<'a> Page<'a> {
         }
         Ok(())
     }
+}
+
+fn continue_in(metadata: Raw<'_>) -> Option<Cow<'_, str>> {
+    metadata.member("continue").and_then(Raw::as_str).filter(|token| !token.is_empty())
 }
 
 impl std::fmt::Debug for Page<'_> {

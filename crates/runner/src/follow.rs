@@ -18,7 +18,6 @@ use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::{Catalog, Found, Lines, Transport};
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Limits;
-use mailboat_object::page::Page;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
     Definition, FeedId, Filter, Follower, Input, Keep, Moment, News, Now, PlaceId, Random, Settings, Store,
@@ -246,19 +245,16 @@ impl Followers {
     }
 
     /// The request for the page after the one that just came, if there is one.
-    fn page_ahead(&mut self, done: &Done) -> Option<(FeedId, Ahead)> {
+    fn page_ahead(&self, done: &Done) -> Option<(FeedId, Ahead)> {
         let Done::Fetched { id, turn, event: Event::Page(body) } = done else { return None };
-        let (now, begun) = (self.now(), self.begun);
-        let feed = self.feeds.get_mut(id)?;
+        let begun = self.begun;
+        let feed = self.feeds.get(id)?;
         if feed.follower.turn() != *turn {
             return None;
         }
-        let mailboat_store::Fetch::List { limit, selection, .. } = feed.follower.next(now) else {
-            return None;
-        };
-        let limits = Limits { bytes: body.len(), ..feed.definition.limits };
-        let token = Page::parse(body, limits).ok()?.continue_token?.into_owned();
-        let fetch = mailboat_store::Fetch::List { limit, continue_token: Some(token.clone()), selection };
+        let fetch = feed.follower.after(body)?;
+        let mailboat_store::Fetch::List { continue_token: Some(token), .. } = &fetch else { return None };
+        let token = token.clone();
         let deadline = feed.follower.deadline().map(|moment| instant(begun, moment));
         let names = Names::of(&feed.definition);
         let transport = feed.transport.clone();

@@ -165,7 +165,7 @@ impl Process {
                 limits: Limits::default(),
             };
             // Small pages, so that lists have several.
-            let settings = Settings { page_limit: 3, ..Settings::default() };
+            let settings = Settings { page_limit: (3, 3), ..Settings::default() };
             let seed = self.seed ^ self.followers.len() as u64;
             if let Ok(follower) = Follower::new(feed, definition, settings, seed, &mut self.store, news) {
                 self.followers.push(FollowerState {

@@ -53,7 +53,10 @@ pub struct Follower {
     /// When the current fetch was first asked for.
     asked: Option<Moment>,
     backoff: Backoff,
+    /// Objects to ask for on the next page,
     page_limit: u32,
+    /// and at most on any: fewer than the settings say once a page was too large.
+    page_most: u32,
     /// Up to where everything was read.
     version: Version,
     /// How often it was listed anew since a watch last said anything.
@@ -106,7 +109,8 @@ impl Follower {
             turn: Turn(0),
             asked: None,
             backoff: Backoff::default(),
-            page_limit: settings.page_limit.max(1),
+            page_limit: settings.page_limit.0.max(1),
+            page_most: settings.page_limit.1.max(1),
             settings,
             version: Version(0),
             relists: 0,
@@ -145,6 +149,23 @@ impl Follower {
             State::Wait { until, .. } => Fetch::WaitUntil(*until),
             State::Stopped => Fetch::Stopped,
         }
+    }
+
+    /// What will be fetched once this page is fed, if it is not the list's last: for who asks for the next page
+    /// before reading this one.
+    pub fn after(&self, page: &[u8]) -> Option<Fetch> {
+        let State::List(_) = &self.state else { return None };
+        let continue_token = Some(Page::peek_continue(page)?.into_owned());
+        let selection = self.selection.clone();
+        Some(Fetch::List { limit: self.fitting(page), continue_token, selection })
+    }
+
+    /// How many objects the page after this one is asked for with, so that it is about as large as it should be.
+    fn fitting(&self, page: &[u8]) -> u32 {
+        let bytes = u64::try_from(self.settings.page_bytes).unwrap_or(u64::MAX);
+        let had = u64::try_from(page.len()).unwrap_or(u64::MAX).max(1);
+        let fits = u64::from(self.page_limit).saturating_mul(bytes) / had;
+        u32::try_from(fits).unwrap_or(u32::MAX).clamp(1, self.page_most)
     }
 
     /// When to feed [`Input::Tick`], unless the fetch came to its end before.
@@ -287,6 +308,7 @@ impl Follower {
         }
         if let Some(token) = page.continue_token.filter(|_| !broken(Mutation::HalfAList)) {
             let continue_token = Some(token.into_owned());
+            self.page_limit = self.fitting(body);
             self.enter(State::List(Listing { continue_token, version: Some(version) }));
             return;
         }
@@ -442,6 +464,7 @@ impl Follower {
             // One large object among many small ones: smaller pages pass where large ones do not.
             FaultKind::TooLarge if self.page_limit > 1 && matches!(self.state, State::List(_)) => {
                 self.page_limit = (self.page_limit / 2).max(1);
+                self.page_most = self.page_limit;
                 let state = self.state.clone();
                 self.enter(state);
             }

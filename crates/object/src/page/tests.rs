@@ -11,6 +11,7 @@ fn a_real_page_is_read_into_its_items() {
     assert_eq!(page.version, Some(Version(263)));
     assert_eq!(page.remaining, Some(64));
     assert_eq!(page.continue_token.as_deref(), tree["metadata"]["continue"].as_str());
+    assert_eq!(Page::peek_continue(CLUSTERROLES), page.continue_token);
     assert_eq!((&*page.kind, &*page.api_version), ("ClusterRoleList", "rbac.authorization.k8s.io/v1"));
     let items: Vec<Value> = page.items().map(value).collect();
     assert_eq!(Value::from(items), tree["items"]);
@@ -33,6 +34,7 @@ fn lists_without_items_are_empty_and_other_bodies_are_no_lists() {
     {
         let page = Page::parse(json.as_bytes(), Limits::default()).unwrap();
         assert_eq!((page.items().len(), &page.continue_token, page.version), (0, &None, None), "{json}");
+        assert_eq!(Page::peek_continue(json.as_bytes()), None, "{json}");
     }
     for (json, what) in [
         ("", What::Ends),

@@ -89,7 +89,7 @@ async fn a_list_that_is_compacted_away_between_pages_begins_anew() {
     let through = faulty.access(&edge.access(ADMIN).unwrap()).unwrap();
     let proxy = Proxy::in_front_of(&through).await.unwrap();
     proxy.delay(Scope::All, Delay { latency: Duration::from_millis(400), jitter: Duration::ZERO });
-    let rig = Rig::with(Settings { page_limit: 3, ..patient() });
+    let rig = Rig::with(Settings { page_limit: (3, 3), ..patient() });
     let connection = connect(&proxy.access(&through).unwrap()).await;
     rig.follow_whole(EDGE, connection.cluster(), &[config_maps()]).await;
     rig.exists(&fleet.keys(0..30));

@@ -133,8 +133,11 @@ pub enum ProbeWhen {
 /// The numbers of a follower.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Objects per page.
-    pub page_limit: u32,
+    /// Objects on the first page of a list, and at most on any.
+    pub page_limit: (u32, u32),
+    /// About so many bytes make a page: after each, the next is asked for with as many objects as come to this.
+    /// Every page costs the server some milliseconds whatever is on it, and its reader as many bytes as it has.
+    pub page_bytes: usize,
     /// How long one page or probe may take.
     pub page_timeout: Duration,
     /// `timeoutSeconds` of a watch is drawn from here, so that watches opened together do not end together.
@@ -154,7 +157,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            page_limit: 500,
+            page_limit: (500, 2500),
+            page_bytes: 2 << 20,
             page_timeout: Duration::from_mins(1),
             watch_seconds: (240, 300),
             watch_margin: Duration::from_secs(30),

@@ -37,7 +37,7 @@ fn a_list_is_read_page_by_page_and_then_watched() {
     assert_eq!(from.0, 13);
     assert!((240..=300).contains(&timeout_seconds), "{timeout_seconds}");
     assert_eq!(next(&mut rig), next(&mut rig), "the same until something happens");
-    assert_eq!(Settings::default().page_limit, 500);
+    assert_eq!(Settings::default().page_limit, (500, 2500));
 }
 
 #[test]
@@ -87,6 +87,29 @@ fn pages_that_are_too_large_are_asked_for_in_smaller_ones() {
     assert!(matches!(next(&mut rig), Fetch::WaitUntil(_)), "not for ever");
     rig.quiet();
     assert_eq!(rig.present().len(), 3);
+}
+
+#[test]
+fn pages_grow_until_they_are_large_enough_and_the_page_ahead_is_the_one_asked_for() {
+    let page = |bytes: usize| {
+        let head = r#"{"metadata":{"resourceVersion":"13","continue":"on"},"items":[]"#;
+        format!("{head:<width$}}}", width = bytes - 1).into_bytes()
+    };
+    let settings = Settings { page_limit: (2, 12), page_bytes: 1000, ..Settings::default() };
+    let mut rig = Rig::with(Mode::Whole, &settings);
+    for (bytes, expected) in [(500, 4), (500, 8), (500, 12), (4000, 3), (40_000, 1)] {
+        let page = page(bytes);
+        let ahead = rig.wires[0].follower.after(&page);
+        rig.feed(0, Input::Page(&page));
+        let next = next(&mut rig);
+        assert!(matches!(next, Fetch::List { limit, .. } if limit == expected), "{bytes}: {next:?}");
+        assert_eq!(ahead, Some(next), "{bytes}");
+    }
+    rig.feed(0, Input::Page(&page(100)));
+    rig.feed(0, Input::Fault(&Fault::new(FaultKind::TooLarge, "more than 64 MiB")));
+    rig.feed(0, Input::Page(&page(100)));
+    let next = next(&mut rig);
+    assert!(matches!(next, Fetch::List { limit: 5, .. }), "what was too large is not tried again: {next:?}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub fn lost() -> Fault {
 
 impl Rig {
     pub fn new(mode: Mode) -> Self {
-        Self::with(mode, &Settings { page_limit: 2, ..Settings::default() })
+        Self::with(mode, &Settings { page_limit: (2, 2), ..Settings::default() })
     }
 
     pub fn with(mode: Mode, settings: &Settings) -> Self {
