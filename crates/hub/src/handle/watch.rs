@@ -23,8 +23,10 @@ use crate::table::{Columns, Include};
 const EVENTS_AT_ONCE: usize = 64;
 /// How long a watch lasts whose client does not say.
 const LONGEST: Duration = Duration::from_hours(1);
-/// How often a quiet watch is told how far it has come.
+/// How often a watch is told how far it has come,
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
+/// and how long before its end for the last time, so that the next one need not begin further back.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 impl Call<'_> {
     pub(super) fn watch(&self, turn: Pass) -> Result<Answer, Status> {
@@ -59,7 +61,7 @@ impl Call<'_> {
             columns,
             columns_told: false,
         };
-        let now = Instant::now();
+        let ends_at = Instant::now() + self.query.timeout()?.unwrap_or(LONGEST).min(LONGEST);
         let stream = Streaming {
             hub: Arc::clone(self.hub),
             watch,
@@ -67,9 +69,8 @@ impl Call<'_> {
             _turn: turn,
             stopping: self.hub.stopping.subscribe(),
             writer,
-            bookmarks,
-            bookmark_at: now + BOOKMARKS_EVERY,
-            ends_at: now + self.query.timeout()?.unwrap_or(LONGEST).min(LONGEST),
+            bookmark_at: bookmarks.then(|| next_bookmark(ends_at)),
+            ends_at,
         };
         Ok(answer::stream(futures::stream::unfold(stream, Streaming::next)))
     }
@@ -84,9 +85,17 @@ struct Streaming {
     _turn: Pass,
     stopping: watch::Receiver<bool>,
     writer: Writer,
-    bookmarks: bool,
-    bookmark_at: Instant,
+    /// When it is told how far it has come, if its client wants to know.
+    bookmark_at: Option<Instant>,
     ends_at: Instant,
+}
+
+/// When the next bookmark is due.
+fn next_bookmark(ends_at: Instant) -> Instant {
+    let now = Instant::now();
+    let last = ends_at.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+    let next = now + BOOKMARKS_EVERY;
+    last.map_or(next, |last| last.min(next))
 }
 
 impl Streaming {
@@ -98,8 +107,8 @@ impl Streaming {
             }
             let events = self.hub.peek(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
             if !events.is_empty() {
-                let wanted =
-                    |event: &&WatchEvent| self.bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
+                let bookmarks = self.bookmark_at.is_some();
+                let wanted = |event: &&WatchEvent| bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
                 let wanted: Vec<&WatchEvent> = events.iter().filter(wanted).collect();
                 // Of what is new there is one most often, and others wait for the same.
                 if let [event] = *wanted
@@ -118,37 +127,31 @@ impl Streaming {
                 }
                 return Some((lines.into(), self));
             }
-            match self.wait().await {
-                Woken::Look => {}
-                Woken::TellHowFar => {
-                    self.bookmark_at = Instant::now() + BOOKMARKS_EVERY;
-                    let bookmark = self.hub.peek(|machine| machine.bookmark(&self.watch));
-                    if let Some(bookmark) = bookmark.filter(|_| self.bookmarks) {
-                        let mut lines = Vec::new();
-                        self.writer.write(&bookmark, &mut lines);
-                        return Some((lines.into(), self));
-                    }
+            // Asked after the look above: what happens to other kinds wakes no watch, and moves it on only when it looks.
+            if self.bookmark_at.is_some_and(|due| due <= Instant::now()) {
+                self.bookmark_at = Some(next_bookmark(self.ends_at));
+                if let Some(bookmark) = self.hub.peek(|machine| machine.bookmark(&self.watch)) {
+                    let mut lines = Vec::new();
+                    self.writer.write(&bookmark, &mut lines);
+                    return Some((lines.into(), self));
                 }
-                Woken::End => return None,
+            }
+            if !self.wait().await {
+                return None;
             }
         }
     }
 
-    async fn wait(&mut self) -> Woken {
+    /// Waits until there may be something to send; false at the end.
+    async fn wait(&mut self) -> bool {
+        let bookmark_at = self.bookmark_at.unwrap_or(self.ends_at);
         tokio::select! {
-            rung = self.bell.changed() => if rung.is_ok() { Woken::Look } else { Woken::End },
-            () = sleep_until(self.bookmark_at) => Woken::TellHowFar,
-            () = sleep_until(self.ends_at) => Woken::End,
-            _ = self.stopping.wait_for(|stopping| *stopping) => Woken::End,
+            rung = self.bell.changed() => rung.is_ok(),
+            () = sleep_until(self.ends_at) => false,
+            () = sleep_until(bookmark_at) => true,
+            _ = self.stopping.wait_for(|stopping| *stopping) => false,
         }
     }
-}
-
-/// What a watch does next.
-enum Woken {
-    Look,
-    TellHowFar,
-    End,
 }
 
 /// How one watch writes its events.

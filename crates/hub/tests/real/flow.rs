@@ -34,3 +34,22 @@ async fn a_watch_too_many_is_refused_and_ends_with_its_client() {
     let (one, two, three) = tokio::join!(kubectl.run(&words), kubectl.run(&words), kubectl.run(&words));
     assert!(one.well && two.well && three.well, "{one:?} {two:?} {three:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_watch_is_told_how_far_it_has_come_before_it_ends() {
+    let served = Served::in_memory().await;
+    let kubectl = Kubectl::new(&served.kubeconfig);
+    let watch = "/api/v1/secrets?watch=true&allowWatchBookmarks=true&timeoutSeconds=4";
+    let version = |text: &str| {
+        let object: serde_json::Value = serde_json::from_str(text).unwrap();
+        let at = object
+            .pointer("/object/metadata/resourceVersion")
+            .or(object.pointer("/metadata/resourceVersion"));
+        at.and_then(serde_json::Value::as_str).unwrap().parse::<u64>().unwrap()
+    };
+    let words = ["get", "--raw", watch];
+    let create = ["create", "configmap", "elsewhere", "-o", "json"];
+    let (watched, created) = tokio::join!(kubectl.run(&words), kubectl.run(&create));
+    let last = watched.out.lines().last().unwrap_or_default();
+    assert!(last.contains("BOOKMARK") && version(last) >= version(&created.out), "{watched:?}");
+}
