@@ -194,13 +194,19 @@ fn edge_columns() -> Vec<Column> {
         Column { heading: "NAME", cell: name },
         Column { heading: "READY", cell: |object, _| condition(object, "Ready") },
         Column { heading: "CORDONED", cell: |object, _| text(object, "/spec/unschedulable") },
-        Column {
-            heading: "LAST HEARD",
-            cell: |object, now| age(object, "/status/lastSyncerHeartbeatTime", now),
-        },
+        Column { heading: "SILENT FOR", cell: silence },
         Column { heading: "LABELS", cell: labels },
         Column { heading: "AGE", cell: created },
     ]
+}
+
+/// How long nothing was heard of an edge that is not heard of any more. The center writes down only now and then when it
+/// last heard of one that is.
+fn silence(edge: &Value, now: Timestamp) -> String {
+    if condition(edge, "Ready") == "True" {
+        return String::new();
+    }
+    age(edge, "/status/lastSyncerHeartbeatTime", now)
 }
 
 fn labels(object: &Value, _: Timestamp) -> String {

@@ -62,13 +62,18 @@ impl CenterRole {
         });
         // What was never delivered has no copy to tell it by: it is told for each edge that it cannot be made for.
         let bare = undecided.iter().flat_map(|copy| {
-            let source = copy.source.iter();
-            let legs = source.flat_map(|source| engine.held_bare(&route, source));
-            let mut edges: Vec<String> =
-                legs.filter_map(|(to, _)| self.edge_of(&placement.key, self.mailboxes.at(to)?)).collect();
+            let legs = copy.source.iter().flat_map(|source| engine.held_bare(&route, source));
+            let mut edges: Vec<(String, &str)> = legs
+                .filter_map(|(to, hold)| {
+                    Some((self.edge_of(&placement.key, self.mailboxes.at(to)?)?, &*hold.reason))
+                })
+                .collect();
             edges.sort_unstable();
-            let edges = if edges.is_empty() { vec![String::new()] } else { edges };
-            edges.into_iter().filter_map(|edge| held(copy, edge))
+            let told = edges.into_iter().filter_map(|(edge, why)| {
+                held(copy, edge).map(|held| HeldCopy { message: why.to_owned(), ..held })
+            });
+            let told: Vec<HeldCopy> = told.collect();
+            if told.is_empty() { held(copy, String::new()).into_iter().collect() } else { told }
         });
         let held: Vec<HeldCopy> = standing.chain(bare).take(MOST_LISTED).collect();
         let contested = engine.contested(&route, MOST_LISTED);

@@ -25,8 +25,11 @@ async fn customize() {
     }
 
     // What misses a parameter is held, and the reason is told.
-    let reason = held(&workload, "currency").await;
-    assert!(reason.contains("prices"), "{reason}");
+    let told = held(&workload, "currency", 2).await;
+    for (copy, edge) in told.iter().zip(["florin", "guilder"]) {
+        assert_eq!((&copy["edge"], &copy["object"]["name"]), (&json!(edge), &json!("prices")), "{copy}");
+        assert!(copy["message"].as_str().unwrap().contains(&format!("for Location {edge}:")), "{copy}");
+    }
     assert!(florin.get(PRICES).await.is_none() && guilder.get(PRICES).await.is_none());
     let label = ["ensure", "location", "florin", "currency=fl", "--imw", &fleet.inventory];
     mailboat(&fleet.admin("root"), &label).await.well();
@@ -44,7 +47,7 @@ async fn customize() {
     currency(&florin, "in fl").await;
     currency(&guilder, "in gld").await;
     patch(&workload.client, CUSTOMIZER, replaced("$.data[", r#""x""#)).await;
-    held(&workload, "replacements[0].path").await;
+    held(&workload, "replacements[0].path", 2).await;
     currency(&florin, "in fl").await;
 
     workload.kubectl(&["delete", "edgeplacement", "pages"]).await.well();
@@ -59,16 +62,16 @@ async fn currency(edge: &Place, text: &str) {
     edge.until(PRICES, &format!("in {text}"), says).await;
 }
 
-/// Waits until the placement says that something is held for a reason with these words.
-async fn held(workload: &Place, words: &str) -> String {
-    let reason = |found: &Value| {
+/// Waits until the placement says that so many copies are held for a reason with these words, and gives them back.
+async fn held(workload: &Place, words: &str, count: usize) -> Vec<Value> {
+    let told = |found: &Value| -> Vec<Value> {
         let held = found["status"]["held"].as_array().into_iter().flatten();
-        let mut messages = held.filter_map(|copy| copy["message"].as_str());
-        messages.find(|message| message.contains(words)).map(str::to_owned)
+        held.filter(|copy| copy["message"].as_str().is_some_and(|message| message.contains(words)))
+            .cloned()
+            .collect()
     };
-    let found =
-        workload.until(PLACEMENT, &format!("holding for {words}"), |found| reason(found).is_some()).await;
-    reason(&found).unwrap()
+    let what = format!("holding {count} for {words}");
+    told(&workload.until(PLACEMENT, &what, |found| told(found).len() == count).await)
 }
 
 /// What the command shows for florin.
