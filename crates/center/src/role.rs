@@ -243,10 +243,14 @@ impl CenterRole {
                 self.views.sees_export(object);
             }
             None => {
+                if is_the_one(key) {
+                    self.mailboxes.sees_the_one(object);
+                }
                 if let Some(uid) = self.mailboxes.of(&key.cluster) {
                     if is_the_one(key) {
                         self.statuses.hears(uid, object, now);
-                        self.summing.reported(uid, object, self.statuses.heard(uid));
+                        let named = |slot: &Key| self.mailboxes.tells_of(slot);
+                        self.summing.reported(uid, object, self.statuses.heard(uid), &named);
                     }
                     self.summing.touch(key);
                     self.guard.observe(object, &self.identity.provider, &*self.marks);

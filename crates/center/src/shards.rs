@@ -101,6 +101,11 @@ impl<K: Ord + Clone, V: PartialEq> Shards<K, V> {
         std::mem::take(&mut self.changed)
     }
 
+    /// Whether any has, since that was last asked.
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     fn get(&self, key: &K, hash: u64) -> Option<&Entry<V>> {
         let (mut node, mut level) = (&self.root, 0);
         loop {

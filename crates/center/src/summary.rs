@@ -196,8 +196,9 @@ impl Summaries {
         self.look_at_copy(placement, id);
     }
 
-    /// What an edge's syncer says of its deliveries: every copy there is judged by it.
-    pub fn reported(&mut self, id: &EdgeId, report: &Report) {
+    /// What an edge's syncer says of its deliveries: every copy there is judged by it. `named`: whether a slot is among
+    /// what the syncer is told to carry.
+    pub fn reported(&mut self, id: &EdgeId, report: &Report, named: &dyn Fn(&Key) -> bool) {
         let edge = self.edges.entry(id.clone()).or_default();
         if edge.report.as_ref() == Some(report) {
             return;
@@ -209,7 +210,7 @@ impl Summaries {
             for id in copies {
                 let Some(copy) = placement.copies.get_mut(&id) else { continue };
                 let Some(object) = copy.object.as_deref().filter(|_| !copy.delivery.held) else { continue };
-                let judged = copy.delivery.judged(&id.object, object, Some(report));
+                let judged = copy.delivery.judged(&id.object, object, Some(report), named(&object.key));
                 if judged != copy.delivery {
                     copy.delivery = judged;
                     let (edge, now) = (self.edges.get(&id.edge), self.now);

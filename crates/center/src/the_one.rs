@@ -110,6 +110,12 @@ impl TheOne {
         self.configs.values()
     }
 
+    /// The one SyncerConfig that names everything, if there is but one and it was made since the last change.
+    pub fn only(&self) -> Option<&Config> {
+        let all = !self.entries.has_changed() && self.configs.len() == 1;
+        self.configs.values().next().filter(|_| all)
+    }
+
     fn insert(&mut self, entry: Entry) {
         let (hash, weight) = (entry.hash(), entry.weight_bytes());
         self.entries.insert(entry, hash, weight, ());

@@ -48,6 +48,7 @@ pub struct Reporter {
     beat_at: Moment,
     write_at: Moment,
     delivered: Version,
+    delivered_kinds: BTreeMap<KindId, Version>,
     held_since: BTreeMap<ChangeId, u64>,
     under_way: BTreeMap<CallId, ConfigId>,
 }
@@ -83,6 +84,7 @@ impl Reporter {
             beat_at: Moment(0),
             write_at: Moment(0),
             delivered: Version(0),
+            delivered_kinds: BTreeMap::new(),
             held_since: BTreeMap::new(),
             under_way: BTreeMap::new(),
         }
@@ -154,17 +156,29 @@ impl Reporter {
     }
 
     fn standing(&mut self, sight: &Sight<'_>) -> Standing {
-        let versions = sight.sources.iter().map(|kind| {
-            let range = sight.store.range(&self.mailbox, kind, None);
-            range.and_then(|range| range.missing()).ok()
-        });
+        let read: BTreeMap<&KindId, Option<Version>> = sight
+            .sources
+            .iter()
+            .map(|kind| {
+                let range = sight.store.range(&self.mailbox, kind, None);
+                (kind, range.and_then(|range| range.missing()).ok())
+            })
+            .collect();
+        // What was delivered once stays so, unless the mailbox itself went back.
+        let further = |before: Version, read: Version| {
+            let delivered = sight.engine.delivered_up_to(&self.mailbox, read)?;
+            Some(delivered.max(before.min(read)))
+        };
         // The kind that was read least far says how far the mailbox was read.
-        if let Some(Some(read)) = versions.min()
-            && let Some(delivered) = sight.engine.delivered_up_to(&self.mailbox, read)
-        {
-            // What was delivered once stays so, unless the mailbox itself went back.
-            self.delivered = delivered.max(self.delivered.min(read));
+        if let Some(Some(read)) = read.values().min() {
+            self.delivered = further(self.delivered, *read).unwrap_or(self.delivered);
         }
+        let kinds = read.iter().filter_map(|(kind, read)| {
+            let before = self.delivered_kinds.get(*kind).copied().unwrap_or_default();
+            let delivered = further(before, (*read)?).unwrap_or(before);
+            (delivered > Version(0)).then(|| ((*kind).clone(), delivered))
+        });
+        self.delivered_kinds = kinds.collect();
         Standing::of(&self.mailbox, &self.edge, sight)
     }
 
@@ -241,6 +255,11 @@ impl Reporter {
                     Version(0) => String::new(),
                     version => version.to_string(),
                 },
+                delivered_kinds: self
+                    .delivered_kinds
+                    .iter()
+                    .map(|(kind, version)| (kind.to_string(), version.to_string()))
+                    .collect(),
                 counts: Some(standing.counts),
                 not_current: standing.not_current.clone(),
                 not_current_omitted: (standing.omitted > 0).then_some(standing.omitted),

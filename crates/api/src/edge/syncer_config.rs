@@ -1,5 +1,7 @@
 //! SyncerConfig: what one edge's syncer carries, and what it says about having done so.
 
+use std::collections::BTreeMap;
+
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,6 +201,12 @@ pub struct SyncerConfigStatus {
     /// lists.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub delivered_resource_version: String,
+
+    /// The same for each kind by itself, by `resource.group`. A kind's own version is known as soon as its objects are
+    /// delivered; that of the whole mailbox only when the server says of all the others that nothing happened to them,
+    /// once a minute. It holds for what the generation in `observedGeneration` selects.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub delivered_kinds: BTreeMap<String, String>,
 
     /// How many objects are where.
     #[serde(default, skip_serializing_if = "Option::is_none")]

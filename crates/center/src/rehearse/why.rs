@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mailboat_api::edge::ObjectReference;
+use mailboat_api::edge::{ObjectReference, SyncerConfigSpec};
 use mailboat_api::names::{annotation, group, object as fixed};
 use mailboat_engine::route::{Destination, Route as _, RouteId, Selected, View};
 use mailboat_object::json::Raw;
@@ -218,7 +218,8 @@ impl Rehearsal {
                     name: copy.key.name.clone(),
                 };
                 let heard = the_one.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
-                let judged = Delivery::default().judged(&id, copy, Report::of(the_one).as_ref());
+                let named = names(the_one, &id);
+                let judged = Delivery::default().judged(&id, copy, Report::of(the_one).as_ref(), named);
                 done = judged.current;
                 state = match (heard, judged) {
                     (None, _) => "its syncer was never heard of".to_owned(),
@@ -241,6 +242,20 @@ impl Rehearsal {
         let took_seconds = at.zip(left).map(|(at, left)| at.saturating_sub(left));
         Hop { to: "edge", done, state, at, took_seconds }
     }
+}
+
+/// Whether a SyncerConfig names an object.
+fn names(config: &Object, id: &ObjectId) -> bool {
+    let spec = config.get(&["spec"]).map(|spec| serde_json::from_str::<SyncerConfigSpec>(spec.json()));
+    let Some(Ok(spec)) = spec else { return false };
+    let is_of = |group: &str, resource: &str| *group == *id.kind.group() && *resource == *id.kind.resource();
+    let is_it = |names: &[String]| names.iter().any(|name| name == "*" || *name == *id.name.as_str());
+    let namespaced = spec.namespaced_objects.iter().filter(|entry| is_of(&entry.group, &entry.resource));
+    let mut namespaced = namespaced.flat_map(|entry| &entry.objects_by_namespace);
+    namespaced.any(|entry| *entry.namespace == *id.namespace.as_str() && is_it(&entry.names))
+        || spec.cluster_scope.iter().any(|entry| {
+            id.namespace.is_empty() && is_of(&entry.group, &entry.resource) && is_it(&entry.objects)
+        })
 }
 
 /// When an object was last changed by anybody but us.

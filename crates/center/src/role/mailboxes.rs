@@ -10,6 +10,7 @@ use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::plan::Verdict;
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId};
+use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
@@ -43,6 +44,8 @@ struct Mailbox {
     cluster: ClusterId,
     destination: Option<DestinationId>,
     the_one: TheOne,
+    /// What `the-one` said when it was last seen.
+    told: Option<Digest>,
     carried: BTreeMap<Key, Carried>,
     /// How many objects of each kind are carried, as the mailbox stores them.
     kinds: BTreeMap<KindId, usize>,
@@ -85,6 +88,7 @@ impl Mailboxes {
             cluster,
             destination: None,
             the_one: TheOne::default(),
+            told: None,
             carried: BTreeMap::new(),
             kinds: BTreeMap::new(),
             upsync: BTreeSet::new(),
@@ -189,6 +193,28 @@ impl Mailboxes {
             _ => return,
         }
         self.stale.insert(uid.clone());
+    }
+
+    /// What a syncer is told to carry was seen.
+    pub(super) fn sees_the_one(&mut self, the_one: &Object) {
+        let Some(uid) = self.by_cluster.get(&the_one.key.cluster) else { return };
+        if let Some(mailbox) = self.all.get_mut(uid) {
+            mailbox.told = match self.marks.read(the_one) {
+                Marked::Ours(mark) => Some(mark.intent),
+                Marked::Others(_) | Marked::Nobodys => None,
+            };
+        }
+    }
+
+    /// Whether a slot is among what its syncer is told to carry, by `the-one` as it stands. Not where it is one of several,
+    /// each with a generation of its own.
+    pub(super) fn tells_of(&self, slot: &Key) -> bool {
+        let mailbox = self.by_cluster.get(&slot.cluster).and_then(|uid| self.all.get(uid));
+        mailbox.is_some_and(|mailbox| {
+            mailbox.carried.contains_key(slot)
+                && mailbox.told.is_some()
+                && mailbox.told == mailbox.the_one.only().map(|config| config.body.digest)
+        })
     }
 
     /// Whether syncers are told what they are to carry.

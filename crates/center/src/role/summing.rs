@@ -121,12 +121,18 @@ impl Summing {
     }
 
     /// What a syncer says of its deliveries, and when it was last heard of.
-    pub(super) fn reported(&mut self, uid: &Uid, the_one: &Object, heard: Option<u64>) {
+    pub(super) fn reported(
+        &mut self,
+        uid: &Uid,
+        the_one: &Object,
+        heard: Option<u64>,
+        named: &dyn Fn(&Key) -> bool,
+    ) {
         if let Some(at) = heard {
             self.summaries.heard(uid, at);
         }
         if let Some(report) = Report::of(the_one) {
-            self.summaries.reported(uid, &report);
+            self.summaries.reported(uid, &report, named);
         }
     }
 
@@ -260,7 +266,10 @@ impl Summing {
         };
         let before = self.summaries.delivery(placement, id).cloned().unwrap_or_default();
         let judged = match &copy {
-            Some(copy) => before.judged(&id.object, copy, self.summaries.report(&id.edge)),
+            Some(copy) => {
+                let named = scene.mailboxes.tells_of(slot);
+                before.judged(&id.object, copy, self.summaries.report(&id.edge), named)
+            }
             None => before,
         };
         let delivery = match scene.engine.verdict(slot).and_then(held_by) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mailboat_api::edge::{NotCurrentObject, NotCurrentState, SyncerConfigStatus};
 use mailboat_object::digest::Digest;
-use mailboat_object::key::Version;
+use mailboat_object::key::{KindId, Version};
 use mailboat_object::object::Object;
 
 use super::ObjectId;
@@ -18,6 +18,8 @@ use super::health::Cause;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     delivered: Version,
+    /// The same for each kind of the mailbox, and for what is named in the configuration as it stands.
+    kinds: BTreeMap<KindId, Version>,
     not_current: BTreeMap<ObjectId, NotCurrentObject>,
     /// More is not current than is listed: then what is not listed is not known to be.
     omits: bool,
@@ -42,13 +44,28 @@ impl Report {
     /// Reads the status of `the-one`; `None` if it says nothing that can be understood.
     pub fn of(the_one: &Object) -> Option<Self> {
         let status: SyncerConfigStatus = serde_json::from_slice(the_one.status_json()?).ok()?;
+        // What was said of an older configuration says nothing of what that did not name.
+        let observed = status.observed_generation.and_then(|seen| u64::try_from(seen).ok());
+        let kinds = status.delivered_kinds.iter().filter(|_| observed == Some(the_one.generation));
+        let kinds = kinds.filter_map(|(kind, version)| {
+            let (resource, group) = kind.split_once('.').unwrap_or((kind, ""));
+            Some((KindId::new(group, resource), Version::parse(version)?))
+        });
+        let kinds = kinds.collect();
         let not_current = status.not_current.into_iter();
         let not_current = not_current.map(|entry| (ObjectId::of(&entry.object), entry)).collect();
         Some(Self {
             delivered: Version(status.delivered_resource_version.parse().unwrap_or_default()),
+            kinds,
             not_current,
             omits: status.not_current_omitted.is_some_and(|omitted| omitted > 0),
         })
+    }
+
+    /// Up to which version everything of a copy's kind is delivered.
+    fn delivered_of(&self, copy: &Object, named: bool) -> Version {
+        let kind = self.kinds.get(&copy.key.kind).filter(|_| named);
+        kind.map_or(self.delivered, |kind| self.delivered.max(*kind))
     }
 }
 
@@ -64,9 +81,10 @@ impl Delivery {
         Self { current: false, refused: Some(cause), held: true, ..self.clone() }
     }
 
-    /// How far a copy in a mailbox is; `self` is what was known of it before.
+    /// How far a copy in a mailbox is; `self` is what was known of it before. `named`: it is among what `the-one`, as it
+    /// stands, tells the syncer to carry.
     #[must_use]
-    pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>) -> Self {
+    pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>, named: bool) -> Self {
         let Some(report) = report else {
             let current = self.content == Some(copy.content);
             return Self { current, refused: None, held: false, ..self.clone() };
@@ -82,7 +100,7 @@ impl Delivery {
                 content: self.content.filter(|content| *content != copy.content),
             };
         }
-        let told = copy.version <= report.delivered && !report.omits;
+        let told = copy.version <= report.delivered_of(copy, named) && !report.omits;
         let content = if told { Some(copy.content) } else { self.content };
         Self {
             delivered: self.delivered || told,
@@ -131,12 +149,14 @@ mod tests {
             &id(),
             &copy(7, "one", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "6" }))),
+            false,
         );
         assert!(!early.delivered && !early.current);
         let there = early.judged(
             &id(),
             &copy(7, "one", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+            false,
         );
         assert!(there.delivered && there.current);
         // Its own status comes back and gives it a newer version.
@@ -144,6 +164,7 @@ mod tests {
             &id(),
             &copy(9, "one", &json!({ "ready": 1 })),
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+            false,
         );
         assert!(back.delivered && back.current);
         // New content is on its way.
@@ -151,10 +172,11 @@ mod tests {
             &id(),
             &copy(10, "two", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "9" }))),
+            false,
         );
         assert!(changed.delivered && !changed.current);
         // Without a word of the syncer what was known stays.
-        let silent = changed.judged(&id(), &copy(10, "two", &nothing), None);
+        let silent = changed.judged(&id(), &copy(10, "two", &nothing), None, false);
         assert!(silent.delivered && !silent.current);
     }
 
@@ -168,13 +190,15 @@ mod tests {
             report(&json!({ "deliveredResourceVersion": "99", "notCurrent": [entry] }))
         };
         let copy = copy(7, "one", &json!({}));
-        let refused = Delivery::default().judged(&id(), &copy, Some(&entry(json!({ "state": "Refused" }))));
+        let refused =
+            Delivery::default().judged(&id(), &copy, Some(&entry(json!({ "state": "Refused" }))), false);
         assert!(!refused.delivered && !refused.current);
         assert_eq!(refused.refused.map(|cause| cause.reason).as_deref(), Some("Conflict"));
         let waits = Delivery::default().judged(
             &id(),
             &copy,
             Some(&entry(json!({ "state": "Waiting", "deliveredGeneration": 1 }))),
+            false,
         );
         assert!(waits.delivered && !waits.current && waits.refused.is_none());
         // What was taken for delivered and is listed now has to be told again.
@@ -182,18 +206,40 @@ mod tests {
             &id(),
             &copy,
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
+            false,
         );
-        let lost = there.judged(&id(), &copy, Some(&entry(json!({ "state": "Waiting" }))));
+        let lost = there.judged(&id(), &copy, Some(&entry(json!({ "state": "Waiting" }))), false);
         assert!(!lost.current);
         assert!(
-            !lost.judged(&id(), &copy, Some(&report(&json!({ "deliveredResourceVersion": "6" })))).current
+            !lost
+                .judged(&id(), &copy, Some(&report(&json!({ "deliveredResourceVersion": "6" }))), false)
+                .current
         );
     }
 
     #[test]
     fn a_list_that_leaves_some_out_vouches_for_nobody() {
         let omitting = report(&json!({ "deliveredResourceVersion": "99", "notCurrentOmitted": 3 }));
-        let judged = Delivery::default().judged(&id(), &copy(7, "one", &json!({})), Some(&omitting));
+        let judged = Delivery::default().judged(&id(), &copy(7, "one", &json!({})), Some(&omitting), false);
         assert!(!judged.delivered && !judged.current);
+    }
+
+    #[test]
+    fn a_kind_says_sooner_how_far_it_is_for_what_the_present_configuration_names() {
+        let said = |observed: i64| {
+            let status = json!({ "deliveredResourceVersion": "3", "observedGeneration": observed,
+                "deliveredKinds": { "things": "7", "others.example.org": "9" } });
+            let the_one = json!({ "metadata": { "name": "the-one", "generation": 4 }, "status": status });
+            Report::of(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &the_one)).unwrap()
+        };
+        let current = |version: u32, report: &Report, named: bool| {
+            let copy = copy(version, "one", &json!({}));
+            Delivery::default().judged(&id(), &copy, Some(report), named).current
+        };
+        assert!(current(7, &said(4), true), "its kind is delivered as far as that");
+        assert!(!current(8, &said(4), true), "its kind is not delivered as far as that");
+        assert!(!current(7, &said(4), false), "the syncer was not told of it");
+        assert!(!current(7, &said(3), true), "the syncer speaks of an older configuration");
+        assert!(current(3, &said(3), false), "the whole mailbox is delivered as far as that");
     }
 }
