@@ -1,74 +1,11 @@
 //! `mailboat up`: from nothing to the example at both edges, Ctrl-C, and again from what was kept.
 
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Output;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::mailboat;
-
-/// Ten seconds are meant; machines that have other things to do take longer.
-const LIMIT: Duration = Duration::from_mins(3);
-
-/// A `mailboat up` that runs. It ends with this value.
-struct Up {
-    child: Child,
-    said: std::path::PathBuf,
-}
-
-impl Up {
-    fn start(folder: &Path, words: &[&str]) -> Self {
-        let said = folder.join("said");
-        let out = std::fs::File::create(&said).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_mailboat"))
-            .arg("up")
-            .args(words)
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stderr(out.try_clone().unwrap())
-            .stdout(out)
-            .spawn()
-            .unwrap();
-        Self { child, said }
-    }
-
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.said).unwrap()
-    }
-
-    /// Waits until it says that everything is in place.
-    fn until_in_place(&mut self) {
-        let end = Instant::now() + LIMIT;
-        while !self.said().contains("Ctrl-C stops everything") {
-            assert!(self.child.try_wait().unwrap().is_none(), "it ended:\n{}", self.said());
-            assert!(Instant::now() < end, "it takes too long:\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    /// Sends what Ctrl-C sends, and waits for the end.
-    fn interrupt(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        let end = Instant::now() + LIMIT;
-        let ended = loop {
-            if let Some(ended) = self.child.try_wait().unwrap() {
-                break ended;
-            }
-            assert!(Instant::now() < end, "it does not end:\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(50));
-        };
-        assert!(ended.success(), "{ended}:\n{}", self.said());
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::process::Up;
 
 fn well(output: &Output) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -16,11 +16,14 @@ mod kyverno;
 mod mailbox;
 mod manifest;
 mod offline;
+mod pages;
 mod policy_report;
 mod program;
 mod register;
 mod renature;
 mod restart;
 mod status_return;
+#[path = "../shared/up.rs"]
+mod up;
 mod upsync;
 mod workspaces;
