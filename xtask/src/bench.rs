@@ -22,6 +22,8 @@ const MEASURED: [(&str, &str); 2] = [("syncer", "mailboat-syncer"), ("hub", "mai
 /// The benchmarks between two servers, and the program of those who carry there.
 const CARRYING: [&str; 2] = ["hop", "syncer"];
 const CARRIER: &str = "carrier";
+/// The benchmarks that take the names of cases as arguments.
+const WITH_CASES: [&str; 1] = ["hub"];
 /// How long a release build may take on a fresh machine.
 const BUILD_LIMIT: Duration = Duration::from_hours(1);
 /// How long one benchmark may take.
@@ -34,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask bench                    all of them, as a table
   cargo xtask bench object --check     exit with 1 if a bar of `object` does not hold, and say which
+  cargo xtask bench hub --case start   one of the cases of `hub`
   cargo xtask bench --json             one JSON object a line, for machines";
 
 /// Measure, beside a floor or a peer, in one run.
@@ -46,6 +49,9 @@ pub(crate) struct Arguments {
     /// Which benchmarks to run; all, if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Run only this case of a benchmark that knows its cases apart (`hub`); may be given several times
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<String>,
     /// Print one JSON object a line: bench, case, metric, value, unit, beside, ratio, bar, holds
     #[arg(long)]
     json: bool,
@@ -57,11 +63,17 @@ pub(crate) struct Arguments {
 /// Runs the benchmarks.
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let names = choose(&existing(repository), &arguments.names)?;
+    if !arguments.cases.is_empty() && names.iter().any(|name| !WITH_CASES.contains(&name.as_str())) {
+        let with_cases = WITH_CASES.join(", ");
+        return Err(refusal(format!(
+            "--case goes with benchmarks that know their cases apart: {with_cases}"
+        )));
+    }
     let run = Run::begin(repository, "bench")?;
     build(&run, &names)?;
     let mut measured = Vec::new();
     for name in &names {
-        measured.extend(measure(&run, name)?);
+        measured.extend(measure(&run, name, &arguments.cases)?);
     }
     if arguments.json {
         for measurement in &measured {
@@ -123,11 +135,11 @@ fn build(run: &Run<'_>, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn measure(run: &Run<'_>, name: &str) -> Result<Vec<Measurement>> {
+fn measure(run: &Run<'_>, name: &str, cases: &[String]) -> Result<Vec<Measurement>> {
     run.progress.say(format!("{name} …"));
     let (log, output) = (run.logs.join(format!("{name}.log")), run.logs.join(format!("{name}.json")));
     let mut command = Command::new(run.repository.target.join("release").join(name));
-    command.current_dir(&run.repository.root);
+    command.args(cases).current_dir(&run.repository.root);
     let job = Job { what: name, command, log: &log, output: Some(&output), limit: BENCH_LIMIT };
     let ended = job.run(&run.progress)?;
     if !ended.well() {

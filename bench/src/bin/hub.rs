@@ -5,11 +5,13 @@
 //! with managed fields. What a mailbox takes is the difference in resident memory between a hub with all of them and the
 //! same hub before the first; once as they were made, with the history that watches may still ask for, and once after a
 //! restart.
+//!
+//! Cases can be named as arguments; without any, all are run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use mailboat_bench::hub::work::Worked;
 use mailboat_bench::hub::{HubServer, mailboxes};
 use mailboat_bench::{Measurement, memory};
@@ -36,17 +38,40 @@ const CHANGES: usize = 20;
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
+/// What can be measured by itself.
+const CASES: [&str; 5] = ["start", "objects", "kcp", "mailboxes-1000", "mailboxes-10000"];
+
 fn main() -> Result<()> {
+    let cases: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = cases.iter().find(|case| !CASES.contains(&case.as_str())) {
+        bail!("the benchmark has no case '{unknown}'; it has {}", CASES.join(", "));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(&cases))
 }
 
-async fn measure() -> Result<()> {
+async fn measure(cases: &[String]) -> Result<()> {
     let program = mailboat_bench::program_beside(PROGRAM)?;
     let folder = tempfile::tempdir()?;
-    start_empty(&program, folder.path()).await?;
-    objects(&program, folder.path()).await?;
-    workspaces(&program, folder.path()).await
+    let asked = |case: &str| cases.is_empty() || cases.iter().any(|one| one == case);
+    if asked("start") {
+        start_empty(&program, folder.path()).await?;
+    }
+    if asked("objects") {
+        objects(&program, folder.path()).await?;
+    }
+    // Workspaces take kcp seconds each, so it is measured only where it is asked for.
+    let kcp_rate = if asked("kcp") { Some(in_kcp().await?) } else { None };
+    if let Some(rate) = kcp_rate {
+        let case = format!("{IN_KCP} workspaces in kcp");
+        measured(&case, "workspaces made, until each is ready").value(rate, "1/s").print()?;
+    }
+    let fleets: Vec<usize> =
+        FLEETS.into_iter().filter(|count| asked(&format!("mailboxes-{count}"))).collect();
+    if !fleets.is_empty() {
+        workspaces(&program, folder.path(), &fleets, kcp_rate).await?;
+    }
+    Ok(())
 }
 
 /// From nothing to the first answer, and what that takes.
@@ -114,10 +139,9 @@ async fn objects(program: &Path, folder: &Path) -> Result<()> {
     hub.kill().await
 }
 
-/// Workspaces and mailboxes, a thousand and ten thousand of them.
-async fn workspaces(program: &Path, folder: &Path) -> Result<()> {
-    let kcp_rate = in_kcp().await?;
-    for count in FLEETS {
+/// Workspaces and mailboxes, so many of them in each fleet.
+async fn workspaces(program: &Path, folder: &Path, fleets: &[usize], kcp_rate: Option<f64>) -> Result<()> {
+    for &count in fleets {
         let data = folder.join(format!("fleet-{count}"));
         let case = format!("{count} mailboxes");
         let hub = HubServer::start(program, &data, &[]).await?;
@@ -130,10 +154,12 @@ async fn workspaces(program: &Path, folder: &Path) -> Result<()> {
             .value(float(count) / seconds(made), "1/s")
             .at_least(500.0)
             .print()?;
-        measured(&case, "workspaces made, until each is ready")
-            .value(float(count) / seconds(made), "1/s")
-            .beside("kcp", kcp_rate)
-            .print()?;
+        if let Some(kcp_rate) = kcp_rate {
+            measured(&case, "workspaces made, until each is ready")
+                .value(float(count) / seconds(made), "1/s")
+                .beside("kcp", kcp_rate)
+                .print()?;
+        }
         let begun = std::time::Instant::now();
         mailboxes::furnish(&hub.connection, 0..count, IN_FLIGHT).await?;
         measured(&case, "mailboxes furnished")

@@ -25,6 +25,12 @@ impl Bells {
         bells.entry((cluster.cloned(), kind.clone())).or_default().subscribe()
     }
 
+    /// Rings all bells: more changed than is remembered.
+    pub(crate) fn ring_all(&self) {
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.retain(|_, bell| bell.send(()).is_ok());
+    }
+
     /// Rings for a change. A bell that nobody listens to any more is taken down.
     pub(crate) fn ring(&self, cluster: &ClusterId, kind: &KindId) {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);

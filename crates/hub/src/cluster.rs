@@ -21,6 +21,8 @@ pub(crate) const CLUSTER: &str = "cluster";
 
 /// How many of the last changes are at hand as trees: what is being worked on. All else rests.
 const AWAKE: usize = 256;
+/// How much may be taken by what watches can still ask for, besides those.
+const HISTORY_BYTES: usize = 16 << 20;
 
 /// How a hub is opened.
 #[derive(Debug, Default)]
@@ -64,7 +66,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     let id = ClusterId::new(CLUSTER);
     let authority = Authority::of(&mut storage, now_seconds())?;
     let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
-    let settings = Settings { flavor: Flavor::Kubernetes, awake: Some(AWAKE), ..Settings::default() };
+    let settings = settings(Flavor::Kubernetes);
     let mut machine = storage::load(&mut storage, settings)?;
     machine.serve(&id, catalog::kinds()?);
     let gate = Gate::new(&machine, [], accounts, options.tokens);
@@ -104,11 +106,15 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     Ok(Opened { hub, authority })
 }
 
+fn settings(flavor: Flavor) -> Settings {
+    Settings { flavor, awake: Some(AWAKE), log_bytes: HISTORY_BYTES, ..Settings::default() }
+}
+
 /// Opens a server of workspaces, as kcp is one.
 pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<Opened, OpenError> {
     let authority = Authority::of(&mut storage, now_seconds())?;
     let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
-    let settings = Settings { flavor: Flavor::Kcp, awake: Some(AWAKE), ..Settings::default() };
+    let settings = settings(Flavor::Kcp);
     let mut machine = storage::load(&mut storage, settings)?;
     let workspaces = Workspaces::new(options.url.clone())?;
     workspaces.serve(&mut machine);

@@ -39,16 +39,16 @@ impl Gate {
     ) -> Self {
         let mut rights = Rights::new();
         rights.add_common(common);
-        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
-        for cluster in clusters {
-            for resource in ["roles", "rolebindings", "clusterroles", "clusterrolebindings"] {
+        let mut reading = rbac::Reading::default();
+        for cluster in machine.clusters() {
+            let mut objects = Vec::new();
+            for resource in rbac::RESOURCES {
                 let kind = KindId::new(rbac::GROUP, resource);
                 let request = ListRequest { cluster: Some(cluster.clone()), kind, ..ListRequest::default() };
-                for object in machine.list(&request).into_iter().flat_map(|list| list.items) {
-                    let key = &object.key;
-                    rights.set(&cluster, resource, &key.namespace, &key.name, Some(object.body()));
-                }
+                let found = machine.list(&request).into_iter().flat_map(|list| list.items);
+                objects.extend(found.map(|object| (resource, object)));
             }
+            rights.read(&mut reading, cluster, &objects);
         }
         Self { rights: Arc::new(RwLock::new(rights)), accounts, tokens }
     }

@@ -149,17 +149,20 @@ impl Hub {
         let mut stopping = self.stopping.subscribe();
         let mut rung = *shown.borrow_and_update();
         // What was left to do when the last process ended, or was made while this one began, is done first.
-        let all: Vec<ClusterId> = self.peek(|machine| machine.clusters().cloned().collect());
-        self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
-        self.tidy_up.notify_one();
+        self.tidy_everything();
         loop {
             tokio::select! {
                 changed = shown.changed() => if changed.is_err() { return },
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             }
             let now = *shown.borrow_and_update();
-            let changed = self.peek(|machine| Changed::between(machine, rung, now));
+            let (changed, complete) =
+                self.peek(|machine| (Changed::between(machine, rung, now), machine.remembers(rung)));
             rung = now;
+            if !complete {
+                self.bells.ring_all();
+                self.tidy_everything();
+            }
             for (cluster, kind) in &changed.kinds {
                 self.bells.ring(cluster, kind);
             }
@@ -168,6 +171,13 @@ impl Hub {
                 self.tidy_up.notify_one();
             }
         }
+    }
+
+    /// Wakes the keeper for all clusters.
+    fn tidy_everything(&self) {
+        let all: Vec<ClusterId> = self.peek(|machine| machine.clusters().cloned().collect());
+        self.untidy.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
+        self.tidy_up.notify_one();
     }
 
     /// Goes on with what is going away of kcp's own objects.

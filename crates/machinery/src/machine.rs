@@ -58,6 +58,8 @@ pub struct Settings {
     pub flavor: Flavor,
     /// How many changes of each kind are remembered at most; older ones answer 410.
     pub log_limit: usize,
+    /// How many bytes the changes of all kinds may take that are remembered and rest; older ones answer 410.
+    pub log_bytes: usize,
     /// How many of the last changes are kept as trees; what has not changed since rests as text. None: everything
     /// stays a tree, which takes more memory and less time.
     pub awake: Option<usize>,
@@ -85,7 +87,7 @@ struct Cluster {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { flavor: Flavor::Kubernetes, log_limit: 10_000, awake: None }
+        Self { flavor: Flavor::Kubernetes, log_limit: 10_000, log_bytes: usize::MAX, awake: None }
     }
 }
 
@@ -194,13 +196,18 @@ impl Machine {
         self.logs.values().flat_map(move |log| log.after(version))
     }
 
+    /// Whether everything that happened after a version is remembered.
+    pub fn remembers(&self, version: Version) -> bool {
+        self.compacted <= version && self.logs.values().all(|log| log.floor() <= version)
+    }
+
     /// Everything that happened to a kind after this version is remembered.
     fn floor(&self, kind: &KindId) -> Version {
         self.logs.get(kind).map_or(Version(0), Log::floor).max(self.compacted)
     }
 
     fn note(&mut self, key: &Key, before: Option<Held>, after: Option<Held>) {
-        let change = Arc::new(Change { version: self.version, key: key.clone(), before, after });
+        let change = Arc::new(Change { version: self.version, key: key.clone(), before, after, bytes: 0 });
         self.keeping.note(&change);
         self.logs.entry(key.kind.clone()).or_default().push(change, self.settings.log_limit);
         self.rest_after(key);

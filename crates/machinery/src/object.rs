@@ -143,6 +143,11 @@ impl Stored {
         self.packed.is_some() && self.body.get().is_none() && self.managed.get().is_none()
     }
 
+    /// About how many bytes it takes at rest; as a tree, which nobody has counted, none.
+    pub(crate) fn resting_bytes(&self) -> usize {
+        self.packed.as_ref().map_or(0, |packed| size_of::<Self>() + packed.bytes())
+    }
+
     /// The same object at rest.
     pub(crate) fn rested(&self, texts: &mut Texts) -> Self {
         let packed = match &self.packed {

@@ -145,6 +145,15 @@ impl Packed {
         Ok((packed, uid, version))
     }
 
+    /// About how many bytes it takes. Of a text that others have as well, it takes its share.
+    pub(crate) fn bytes(&self) -> usize {
+        let share = |text: &Arc<str>| text.len() / Arc::strong_count(text).max(1);
+        let members = self.members.iter().map(|(_, text)| size_of::<(Name, Arc<str>)>() + share(text));
+        let managers =
+            self.managers.iter().map(|manager| size_of::<PackedManager>() + share(&manager.fields));
+        size_of::<Self>() + members.chain(managers).sum::<usize>()
+    }
+
     /// The whole body.
     pub(crate) fn body(&self) -> Value {
         let members =

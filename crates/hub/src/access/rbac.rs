@@ -1,6 +1,7 @@
 //! Role-based access control: an index over the roles and bindings of all workspaces, and the decision.
 
 pub mod aggregation;
+mod alike;
 pub mod bootstrap;
 pub mod escalation;
 mod rule;
@@ -9,6 +10,7 @@ mod tests;
 mod workspace;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mailboat_machinery::Change;
 use mailboat_object::{ClusterId, KindId};
@@ -16,11 +18,15 @@ use serde_json::Value;
 
 use super::{Asked, User};
 
+use alike::Alike;
+pub use alike::Reading;
 pub use rule::Rule;
 use workspace::{Granted, Workspace};
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
+/// The kinds of roles and bindings.
+pub const RESOURCES: [&str; 4] = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"];
 
 /// Whether something is allowed, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,7 +56,8 @@ type EachGrant<'e> = dyn FnMut(&Granted<'_>, Result<&[Rule], String>) -> bool + 
 /// bindings that name the user or one of the groups.
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
-    workspaces: BTreeMap<ClusterId, Workspace>,
+    workspaces: BTreeMap<ClusterId, Arc<Workspace>>,
+    alike: Alike,
     /// What holds in every workspace besides its own: the roles that bindings may name everywhere, kept once.
     common: Workspace,
 }
@@ -94,10 +101,11 @@ impl Rights {
         name: &str,
         body: Option<&Value>,
     ) {
-        let workspace = self.workspaces.entry(cluster.clone()).or_default();
+        let former = self.workspaces.remove(cluster);
+        let mut workspace = former.map(|former| self.alike.unshare(former)).unwrap_or_default();
         workspace.set(resource, namespace, name, body);
-        if workspace.is_empty() {
-            self.workspaces.remove(cluster);
+        if !workspace.is_empty() {
+            self.workspaces.insert(cluster.clone(), self.alike.share(workspace));
         }
     }
 
@@ -168,7 +176,7 @@ impl Rights {
     /// Goes through the bindings that name the user, those of the cluster first, until told to stop. A binding comes with
     /// the rules of its role, or with the sentence that says that there is no such role.
     fn visit(&self, cluster: &ClusterId, user: &User, namespace: &str, each: &mut EachGrant<'_>) {
-        let own = self.workspaces.get(cluster);
+        let own = self.workspaces.get(cluster).map(|own| &**own);
         let namespaces = if namespace.is_empty() { &[""][..] } else { &["", namespace][..] };
         for at in namespaces {
             for workspace in [Some(&self.common), own].into_iter().flatten() {

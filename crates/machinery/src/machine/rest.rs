@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use mailboat_object::{Key, Version};
 
-use super::table::Spot;
+use super::table::{Log, Spot};
 use super::{Kinds, Machine};
 use crate::packed::Texts;
 
@@ -41,6 +41,23 @@ impl Machine {
         while self.resting.awake.len() > limit {
             let Some((version, key)) = self.resting.awake.pop_front() else { return };
             self.rest(version, &key);
+        }
+        self.forget_beyond_limit();
+    }
+
+    /// Forgets the oldest changes while what is remembered takes too much. What is still awake stays.
+    fn forget_beyond_limit(&mut self) {
+        let mut bytes: usize = self.logs.values().map(Log::bytes).sum();
+        while bytes > self.settings.log_bytes {
+            let shown = self.shown();
+            let oldest = self.logs.values_mut().filter_map(|log| Some((log.oldest_at_rest()?, log)));
+            let Some((version, log)) = oldest.min_by_key(|(version, _)| *version) else { return };
+            if version > shown {
+                return;
+            }
+            bytes -= log.bytes();
+            log.forget_first();
+            bytes += log.bytes();
         }
     }
 

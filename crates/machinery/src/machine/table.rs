@@ -42,6 +42,11 @@ impl Held {
         &self.0.uid
     }
 
+    /// About how many bytes it takes at rest.
+    fn bytes(&self) -> usize {
+        self.0.resting_bytes()
+    }
+
     pub(super) fn rested(&self, texts: &mut Texts) -> Self {
         if self.0.is_resting() { self.clone() } else { Self(Arc::new(self.0.rested(texts))) }
     }
@@ -67,8 +72,8 @@ impl Ord for Spot {
         let namespaces = if self.namespace == other.namespace {
             Ordering::Equal
         } else {
-            let bytes = |name: &Name| name.as_str().to_owned().into_bytes().into_iter().chain([b'/']);
-            bytes(&self.namespace).cmp(bytes(&other.namespace))
+            let mine = self.namespace.as_str().bytes().chain([b'/']);
+            mine.cmp(other.namespace.as_str().bytes().chain([b'/']))
         };
         namespaces.then_with(|| self.name.cmp(&other.name))
     }
@@ -84,6 +89,8 @@ impl PartialOrd for Spot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     changes: VecDeque<Arc<Change>>,
+    /// About what the resting ones take that nobody else has.
+    bytes: usize,
     /// Everything after this version is remembered.
     floor: Version,
 }
@@ -97,7 +104,12 @@ pub struct Change {
     pub key: Key,
     pub(super) before: Option<Held>,
     pub(super) after: Option<Held>,
+    /// About what it takes, once it rests.
+    pub(super) bytes: usize,
 }
+
+/// What a change takes besides the object that it took the place of.
+const CHANGE_BYTES: usize = 192;
 
 impl Change {
     /// The object before; none: there was none.
@@ -125,13 +137,15 @@ impl Change {
         self.after.as_ref().is_some_and(|after| after.is_deleting() || after.is_owned())
     }
 
-    fn rested(&self, texts: &mut Texts) -> Self {
-        let rested = |held: &Option<Held>, texts: &mut Texts| held.as_ref().map(|held| held.rested(texts));
+    /// The same at rest. The object before is most often the one after another change, which may rest already.
+    fn rested(&self, before: Option<Held>, texts: &mut Texts) -> Self {
+        let before = before.or_else(|| self.before.as_ref().map(|before| before.rested(texts)));
         Self {
             version: self.version,
             key: self.key.clone(),
-            before: rested(&self.before, texts),
-            after: rested(&self.after, texts),
+            bytes: CHANGE_BYTES + before.as_ref().map_or(0, Held::bytes),
+            before,
+            after: self.after.as_ref().map(|after| after.rested(texts)),
         }
     }
 }
@@ -154,23 +168,46 @@ impl Log {
 
     /// Forgets the last change, if it happened at this version.
     pub(super) fn forget_last(&mut self, version: Version) {
-        if self.changes.back().is_some_and(|change| change.version == version) {
-            self.changes.pop_back();
+        if self.changes.back().is_some_and(|change| change.version == version)
+            && let Some(change) = self.changes.pop_back()
+        {
+            self.bytes -= change.bytes;
         }
     }
 
     /// Puts to rest what happened at a version, if it is remembered, and tells what came of it.
     pub(super) fn rest(&mut self, version: Version, texts: &mut Texts) -> Option<Held> {
-        let at = self.changes.partition_point(|change| change.version < version);
-        let change = self.changes.get_mut(at).filter(|change| change.version == version)?;
-        *change = Arc::new(change.rested(texts));
-        change.after.clone()
+        let at = self.at(version)?;
+        let change = &self.changes[at];
+        let before =
+            change.before.as_ref().and_then(|before| self.changes[self.at(before.version())?].after.clone());
+        let rested = Arc::new(change.rested(before, texts));
+        self.bytes = self.bytes - change.bytes + rested.bytes;
+        self.changes[at] = Arc::clone(&rested);
+        rested.after.clone()
     }
 
-    fn forget_first(&mut self) {
+    /// Where the change at a version stands.
+    fn at(&self, version: Version) -> Option<usize> {
+        self.changes.binary_search_by_key(&version, |change| change.version).ok()
+    }
+
+    /// Forgets the oldest change.
+    pub(super) fn forget_first(&mut self) {
         if let Some(change) = self.changes.pop_front() {
+            self.bytes -= change.bytes;
             self.floor = self.floor.max(change.version);
         }
+    }
+
+    /// About what the changes that rest take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The version of the oldest change, if it rests.
+    pub(super) fn oldest_at_rest(&self) -> Option<Version> {
+        self.changes.front().filter(|change| change.bytes > 0).map(|change| change.version)
     }
 
     /// Everything after this version is remembered.

@@ -115,6 +115,29 @@ fn a_watch_from_what_is_forgotten_ends_in_an_error_of_its_own() {
 }
 
 #[test]
+fn what_is_remembered_of_all_kinds_together_is_bounded_by_bytes() {
+    let settings = Settings { awake: Some(2), log_bytes: 64 * 1024, ..Settings::default() };
+    let mut world = World::with(settings);
+    let begin = world.machine.version();
+    world.create(&config_maps(), config_map("small", json!({}))).unwrap();
+    world.create(&config_maps(), config_map("large", json!({}))).unwrap();
+    assert!(world.machine.remembers(begin));
+    let middle = world.machine.version();
+    for number in 0..40 {
+        // Each is unlike the others, so that none is kept only once.
+        let text = format!("{number}").repeat(4 * 1024);
+        world.merge(&key(&config_maps(), "large"), &json!({ "data": { "k": text } })).unwrap();
+    }
+    assert!(!world.machine.remembers(middle), "forty texts of 8 KiB do not fit into 64");
+    let mut slow = world.machine.watch(watch(WatchStart::After(middle))).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut slow, 99)), ["error 410 Expired"]);
+    let late = Version(world.machine.version().0 - 4);
+    let mut quick = world.machine.watch(watch(WatchStart::After(late))).unwrap();
+    assert_eq!(world.machine.poll(&mut quick, 99).len(), 4, "the last ones are there");
+    assert_eq!(world.list(&config_maps()).len(), 2);
+}
+
+#[test]
 fn a_version_of_the_future_is_refused_by_kubernetes_and_met_with_silence_by_kcp() {
     let world = World::new();
     assert_refused(world.machine.watch(watch(WatchStart::After(Version(99)))), 504, "Timeout");

@@ -9,7 +9,7 @@ use super::{GROUP, Rights};
 impl Rights {
     /// Whether a workspace has cluster roles that are made of others.
     pub fn has_aggregated(&self, cluster: &ClusterId) -> bool {
-        self.workspaces.get(cluster).is_some_and(super::workspace::Workspace::has_aggregated)
+        self.workspaces.get(cluster).is_some_and(|workspace| workspace.has_aggregated())
     }
 }
 

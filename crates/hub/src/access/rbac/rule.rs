@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::Asked;
 
 /// One rule of a role.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Rule {
     /// Such as `get`; `*` for all.
     pub verbs: Vec<Name>,

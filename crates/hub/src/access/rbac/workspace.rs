@@ -11,7 +11,7 @@ use super::Rule;
 use crate::access::User;
 
 /// The roles and bindings of one workspace. An idle mailbox holds a handful.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Workspace {
     /// By namespace, empty for cluster roles, and name.
     roles: BTreeMap<(Name, Name), Arc<[Rule]>>,
@@ -23,7 +23,7 @@ pub(super) struct Workspace {
 }
 
 /// A role binding or cluster role binding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Binding {
     pub namespace: Name,
     pub name: Name,
@@ -33,7 +33,7 @@ pub(super) struct Binding {
 }
 
 /// Whom a binding names.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Subject {
     User(Name),
     Group(Name),
@@ -49,6 +49,11 @@ pub(super) struct Granted<'w> {
 impl Workspace {
     pub(super) fn is_empty(&self) -> bool {
         self.roles.is_empty() && self.bindings.is_empty()
+    }
+
+    /// How many roles and bindings there are.
+    pub(super) fn len(&self) -> usize {
+        self.roles.len() + self.bindings.len()
     }
 
     pub(super) fn set(&mut self, resource: &str, namespace: &str, name: &str, body: Option<&Value>) {
