@@ -41,6 +41,14 @@ async fn an_entry_that_is_taken_out_withdraws_what_it_selected() {
     harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-entry", "map-1")).await;
     harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-entry", "map-2")).await;
     assert_eq!(count(&harbor, "delete-entry").await, 1, "what another config still selects stays");
+    // The last entry of a kind: with it the syncer has no reason to read the kind any more, but for what it delivered.
+    patch(
+        &harbor.up,
+        ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "other"),
+        json!({ "spec": { "namespacedObjects": null } }),
+    )
+    .await;
+    harbor.until_gone(&harbor.down, ("v1", "ConfigMap", "delete-entry", "map-0")).await;
     harbor.moor().await;
 }
 
