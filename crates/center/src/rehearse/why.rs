@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mailboat_api::edge::{ObjectReference, SyncerConfigSpec};
 use mailboat_api::names::{annotation, group, object as fixed};
+use mailboat_engine::plan::Action;
 use mailboat_engine::route::{Destination, Route as _, RouteId, Selected, View};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name, Uid};
@@ -177,7 +178,7 @@ impl Rehearsal {
         told.customized = customized(source, &want.body.json);
         let Some(explained) = self.engine.explain(0, &self.store, &want.slot) else { return told };
         let copy = self.object(&want.slot);
-        let settled = explained.next.is_empty() && copy.is_some();
+        let settled = copy.is_some() && !explained.next.iter().any(writes_the_copy);
         let ours = explained.claims.first().is_none_or(|claim| claim.route == RouteId(route_name(name)));
         let at = copy.map(|copy| copy.hands.ours_at_seconds).filter(|at| *at > 0);
         told.hops.push(Hop {
@@ -242,6 +243,12 @@ impl Rehearsal {
         let took_seconds = at.zip(left).map(|(at, left)| at.saturating_sub(left));
         Hop { to: "edge", done, state, at, took_seconds }
     }
+}
+
+/// Whether an action is about what stands in the mailbox. A comparison only asks its server whether something that is as
+/// wanted by its mark is so in every field, and a report goes the other way.
+fn writes_the_copy(action: &Action) -> bool {
+    !matches!(action, Action::Compare | Action::Report(_) | Action::Finalizer { .. })
 }
 
 /// Whether a SyncerConfig names an object.
