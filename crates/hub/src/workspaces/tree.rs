@@ -6,8 +6,13 @@ use mailboat_object::{ClusterId, Key, KindId};
 use serde_json::{Value, json};
 
 use super::{ROOT, Round, conditions, finalizers, has_finalizer, key};
+use crate::access::rbac;
 
 const FINALIZER: &str = "core.kcp.io/logicalcluster";
+/// Holds a LogicalCluster until everything in it is gone.
+const EMPTIED_FIRST: &str = "core.kcp.io/logicalcluster-deletion";
+/// What stays to the end, so that whoever had rights in a workspace can look after what holds it.
+const LAST: [&str; 2] = ["clusterroles", "clusterrolebindings"];
 /// Who asked for a workspace, as kcp writes it down.
 pub(crate) const OWNER: &str = "experimental.tenancy.kcp.io/owner";
 const PATH: &str = "kcp.io/path";
@@ -138,7 +143,10 @@ impl Round<'_, '_> {
         }
         let cluster = json!({
             "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
-            "metadata": { "name": "cluster", "annotations": { PATH: path } }, "spec": spec,
+            "metadata": {
+                "name": "cluster", "annotations": { PATH: path }, "finalizers": [EMPTIED_FIRST],
+            },
+            "spec": spec,
         });
         let cluster_key = key(id, logical_cluster(), "", "cluster");
         self.create(&cluster_key, cluster)?;
@@ -175,27 +183,30 @@ impl Round<'_, '_> {
     }
 
     /// Deletes what is in a workspace, and then it. A finalizer in it holds it.
+    ///
+    /// As in kcp the LogicalCluster says first that it goes, so that nobody takes what happens to the objects for the
+    /// wish of those who own them. Kinds that are bound or defined go with their bindings and definitions, and what has a
+    /// namespace with that.
     fn empty(&mut self, workspace: &Stored) {
         if !has_finalizer(workspace, FINALIZER) {
             return;
         }
         if let Some(id) = workspace.body()["spec"]["cluster"].as_str() {
             let id = ClusterId::new(id);
-            let kinds: Vec<KindId> = self.machine.kinds(&id).map(|kind| kind.id.clone()).collect();
-            let mut left = false;
-            for kind in kinds.into_iter().filter(|kind| *kind != logical_cluster()) {
-                let request = ListRequest { cluster: Some(id.clone()), kind, ..ListRequest::default() };
-                let deleted =
-                    self.machine.delete_collection(&request, &DeleteOptions::default(), self.moment);
-                left |= deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone));
-            }
-            if left {
+            self.say_that_it_goes(&id);
+            let own = self.workspaces.universal.iter().filter(|kind| !kind.namespaced && !is_last(&kind.id));
+            let kinds: Vec<KindId> = own.map(|kind| kind.id.clone()).collect();
+            if self.delete_all(&id, kinds) {
                 self.machine.empty_namespaces(&id, self.moment);
                 self.machine.follow_definitions(&id, self.moment);
                 return;
             }
+            self.delete_all(&id, LAST.map(|resource| KindId::new(rbac::GROUP, resource)));
             let cluster = key(&id, logical_cluster(), "", "cluster");
-            let _ = self.machine.delete(&cluster, &DeleteOptions::default(), self.moment);
+            if let Ok(found) = self.machine.get(&cluster) {
+                let left = finalizers(&found, None, Some(EMPTIED_FIRST));
+                self.patch(&cluster, Part::Whole, &json!({ "metadata": { "finalizers": left } }));
+            }
             self.machine.stop_serving_all(&id);
             let at = self.machine.version();
             self.workspaces.index_mut().forget(&id, at);
@@ -203,5 +214,117 @@ impl Round<'_, '_> {
         self.workspaces.index_mut().emptying.remove(&workspace.key);
         let patch = json!({ "metadata": { "finalizers": finalizers(workspace, None, Some(FINALIZER)) } });
         self.patch(&workspace.key, Part::Whole, &patch);
+    }
+
+    fn say_that_it_goes(&mut self, id: &ClusterId) {
+        let at = key(id, logical_cluster(), "", "cluster");
+        let Ok(cluster) = self.machine.get(&at) else { return };
+        if cluster.is_deleting() {
+            return;
+        }
+        if !has_finalizer(&cluster, EMPTIED_FIRST) {
+            let held = finalizers(&cluster, Some(EMPTIED_FIRST), None);
+            self.patch(&at, Part::Whole, &json!({ "metadata": { "finalizers": held } }));
+        }
+        let _ = self.machine.delete(&at, &DeleteOptions::default(), self.moment);
+    }
+
+    /// Deletes all objects of these kinds; whether something is left of them.
+    fn delete_all(&mut self, id: &ClusterId, kinds: impl IntoIterator<Item = KindId>) -> bool {
+        let mut left = false;
+        for kind in kinds {
+            let request = ListRequest { cluster: Some(id.clone()), kind, ..ListRequest::default() };
+            let deleted = self.machine.delete_collection(&request, &DeleteOptions::default(), self.moment);
+            left |= deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone));
+        }
+        left
+    }
+}
+
+/// Whether a kind goes after all others.
+fn is_last(kind: &KindId) -> bool {
+    *kind == logical_cluster() || (kind.group() == rbac::GROUP && LAST.contains(&kind.resource()))
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_machinery::WriteOptions;
+    use mailboat_object::Name;
+
+    use super::*;
+    use crate::access::TokenFile;
+    use crate::storage::Memory;
+    use crate::{Hub, Options, workspaces};
+
+    async fn make(hub: &Hub, cluster: &str, kind: KindId, object: Value) {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let key = key(&ClusterId::new(cluster), kind, &namespace, &name);
+        let options = WriteOptions { manager: Name::new("test"), ..WriteOptions::default() };
+        hub.write(|machine, moment| machine.create(&key, object, &options, moment)).await.unwrap();
+    }
+
+    /// What the keeper does, until there is nothing left to do; how much it was.
+    async fn tidy(hub: &Hub, cluster: &ClusterId) -> usize {
+        let mut done = 0;
+        for _ in 0..20 {
+            let round = hub.write(|machine, moment| {
+                let tidied = hub.tidy_workspaces(machine, cluster, moment);
+                Ok(tidied + machine.empty_namespaces(cluster, moment))
+            });
+            match round.await.unwrap() {
+                0 => return done,
+                more => done += more,
+            }
+        }
+        panic!("it is never done");
+    }
+
+    #[tokio::test]
+    async fn a_workspace_that_is_held_says_that_it_goes_and_keeps_its_rights_to_the_end() {
+        let options = Options { url: "https://127.0.0.1:6443".to_owned(), tokens: TokenFile::default() };
+        let hub = workspaces(Memory::default(), options).await.unwrap().hub;
+        let workspace = json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": "harbor" } });
+        make(&hub, ROOT, kind(), workspace).await;
+        let id = hub.peek(|machine| resolve(machine, "root:harbor")).unwrap();
+        let maps = KindId::new("", "configmaps");
+        let map = |name: &str| {
+            json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": "default", "finalizers": if name == "held" { json!(["example.com/hold"]) } else { json!(null) } } })
+        };
+        for name in ["free", "held"] {
+            make(&hub, &id.0, maps.clone(), map(name)).await;
+        }
+        let roles = KindId::new(rbac::GROUP, "clusterroles");
+        make(&hub, &id.0, roles.clone(), json!({ "metadata": { "name": "keeper" }, "rules": [] })).await;
+
+        let at = key(&ClusterId::new(ROOT), kind(), "", "harbor");
+        hub.write(|machine, moment| machine.delete(&at, &DeleteOptions::default(), moment)).await.unwrap();
+        tidy(&hub, &id).await;
+        let held = key(&id, maps.clone(), "default", "held");
+        let seen = |kind: KindId, namespace: &str, name: &str| {
+            hub.peek(|machine| {
+                machine.get(&key(&id, kind, namespace, name)).ok().map(|found| found.is_deleting())
+            })
+        };
+        assert_eq!(seen(logical_cluster(), "", "cluster"), Some(true), "it says that it goes");
+        assert_eq!(seen(roles.clone(), "", "keeper"), Some(false), "rights stay");
+        assert_eq!(seen(maps.clone(), "default", "free"), None);
+        assert_eq!(seen(maps.clone(), "default", "held"), Some(true));
+        let version = hub.peek(Machine::version);
+        assert_eq!(tidy(&hub, &id).await, 0);
+        assert_eq!(hub.peek(Machine::version), version, "waiting writes nothing");
+
+        let free = json!({ "metadata": { "finalizers": null } });
+        let options = WriteOptions { manager: Name::new("test"), ..WriteOptions::default() };
+        hub.write(|machine, moment| {
+            machine.patch(&held, mailboat_machinery::Patch::Merge(&free), &options, moment)
+        })
+        .await
+        .unwrap();
+        tidy(&hub, &id).await;
+        assert_eq!(seen(roles, "", "keeper"), None);
+        assert!(hub.peek(|machine| machine.get(&at).is_err()), "the workspace is gone");
+        assert!(hub.peek(|machine| resolve(machine, &id.0)).is_none());
     }
 }
