@@ -10,6 +10,7 @@ use mailboat_center::setup::Offer;
 use mailboat_cluster::{Cluster, Connection, Transport as _};
 use mailboat_object::wire::{Call, Part, Verb};
 use mailboat_object::{ClusterId, Key, KindId, Name};
+use mailboat_registration::SyncerId;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -48,7 +49,8 @@ pub async fn furnish(
     numbers: std::ops::Range<usize>,
     in_flight: usize,
 ) -> Result<()> {
-    let first: Vec<(Key, Arc<[u8]>)> = mailbox::contents(PROVIDER, &SyncedKinds::default())
+    let syncer = SyncerId::new("florin", "f99e773f-3db2-439e-8054-827c4ac55368");
+    let first: Vec<(Key, Arc<[u8]>)> = mailbox::contents(PROVIDER, &syncer, &SyncedKinds::default())
         .into_iter()
         .map(|fixture| (fixture.key(&ClusterId::new("mailbox")), fixture.body.json))
         .collect();

@@ -70,6 +70,8 @@ pub mod types {
     pub const API_IMPORTER_READY: &str = "APIImporterReady";
     /// New work may be placed on a SyncTarget.
     pub const SCHEDULABLE: &str = "Schedulable";
+    /// The center installed the syncer of a SyncTarget in its edge.
+    pub const SYNCER_INSTALLED: &str = "SyncerInstalled";
     /// Withdrawals are held until a user confirms them.
     pub const WITHDRAWAL_HELD: &str = "WithdrawalHeld";
     /// Reason: no heartbeat in time.

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_api::names::{annotation, object as fixed};
-use mailboat_cluster::{ConfigError, Connection, Rate, Source, Transport};
+use mailboat_cluster::{ConfigError, Connection, Rate, ServerAddress, Source, Transport};
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
+use mailboat_registration::manifest::{CenterAddress, EdgeOptions};
 use mailboat_runner::election::Times;
 use mailboat_runner::lease::Election;
 use mailboat_runner::{Instruments, Lease, Process};
 
 use crate::mailbox::Limits;
-use crate::role::{CenterRole, Identity};
+use crate::parts::Parts;
+use crate::role::{CenterRole, Identity, Installs};
 
 /// The field manager of everything that the center writes.
 pub const FIELD_MANAGER: &str = "mailboat-center";
@@ -35,6 +37,10 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// Which Lease of the provider workspace it seeks, so that one of several writes; `None`: it is the only one.
     pub election: Option<Election>,
+    /// What of it this process does; the rest is left to others.
+    pub parts: Parts,
+    /// How it installs syncers in edges whose kubeconfig it is given; `None`: it does not.
+    pub installs: Option<Installing>,
     /// What it says of itself and counts.
     pub instruments: Arc<Instruments>,
 }
@@ -43,15 +49,25 @@ impl Settings {
     /// A center over this provider workspace, alone, with everything else as usual.
     pub fn new(source: Source, provider: &str) -> Self {
         let provider = provider.to_owned();
-        Self { source, provider, rate: None, election: None, instruments: Arc::default() }
+        let (parts, instruments) = (Parts::default(), Arc::default());
+        Self { source, provider, rate: None, election: None, parts, installs: None, instruments }
     }
 }
 
-/// The Lease that all centers of a provider workspace seek.
-pub fn election() -> Election {
+/// What is chosen of how syncers are installed.
+#[derive(Clone, Debug)]
+pub struct Installing {
+    /// The syncer's image.
+    pub image: String,
+    /// The center's URL as edges reach it; `None`: as this process does.
+    pub server: Option<String>,
+}
+
+/// The Lease that all centers of a provider workspace seek that run these parts.
+pub fn election(parts: &Parts) -> Election {
     Election {
         namespace: "default".to_owned(),
-        name: FIELD_MANAGER.to_owned(),
+        name: format!("{FIELD_MANAGER}{}", parts.suffix()),
         identity: mailboat_runner::lease::identity(),
         times: Times::default(),
     }
@@ -84,8 +100,13 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     };
     tracing::info!(provider = settings.provider, id = %provider, server = connection.server(), "the center begins");
     let way: Arc<dyn Transport> = Arc::new(connection.at(&format!("/clusters/{provider}")));
-    let mut process = process(connection, &provider, &settings.provider);
+    let installs = settings.installs.map(|chosen| Arc::new(installs(chosen, connection.address())));
+    let mut process = process(connection, &provider, &settings.provider, installs);
     process.instruments(settings.instruments);
+    if !settings.parts.are_all() {
+        let parts = settings.parts;
+        process.leave_to_others(Arc::new(move |call| !parts.write(&call.key)));
+    }
     if let Some(election) = settings.election {
         process.lease(Lease::seek(way, election));
     }
@@ -95,7 +116,12 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
 }
 
 /// The process of a center over a provider workspace.
-pub fn process(connection: Connection, provider: &ClusterId, path: &str) -> Process<CenterRole> {
+pub fn process(
+    connection: Connection,
+    provider: &ClusterId,
+    path: &str,
+    installs: Option<Arc<Installs>>,
+) -> Process<CenterRole> {
     let owner = OwnerId(Name::new(&format!("center-{provider}")));
     let manager = Name::new(FIELD_MANAGER);
     let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(StandardMarks::new(owner.clone()))];
@@ -107,6 +133,7 @@ pub fn process(connection: Connection, provider: &ClusterId, path: &str) -> Proc
         provider: provider.clone(),
         provider_path: Arc::from(path),
         silence: Limits::default(),
+        installs,
     };
     let role = CenterRole::new(identity);
     let place = role.provider_place();
@@ -115,6 +142,19 @@ pub fn process(connection: Connection, provider: &ClusterId, path: &str) -> Proc
     process.ways(Arc::new(connection));
     process.place(&place, provider, way);
     process
+}
+
+/// Syncers are installed as `syncer-gen` has them by default.
+fn installs(chosen: Installing, address: ServerAddress) -> Installs {
+    Installs {
+        center: CenterAddress {
+            url: chosen.server.unwrap_or(address.url),
+            certificate_authority_pem: address.certificate_authority_pem,
+            tls_server_name: address.tls_server_name,
+            insecure: address.insecure,
+        },
+        options: EdgeOptions::of(chosen.image),
+    }
 }
 
 /// Which cluster the provider workspace is. Marks name it; so nothing begins before it is known.

@@ -13,7 +13,7 @@
 //! Reading order: [`what`] (which objects a placement selects), [`schedule`] (where it goes), [`customize`] and
 //! [`denature`] (what becomes of an object on its way), [`translate`] (all of it as a route), [`mailbox`] (where it
 //! arrives), [`the_one`] (what a syncer is told) and [`summary`] (what is said of it all); then the small ones that
-//! these are built from, [`shards`], [`selector`] and [`names`]. [`role`] puts all of it to work, [`assemble`] makes a
+//! these are built from, [`shards`], [`selector`] and [`names`]. [`role`] puts all of it to work, [`parts`] says which process writes what of it, [`assemble`] makes a
 //! program of it, and [`rehearse`] lets it think without acting, for those who ask why. Beside this, [`setup`] is what a provider workspace holds, and [`init`] puts it there.
 
 pub mod assemble;
@@ -25,6 +25,7 @@ mod fixtures;
 pub mod init;
 pub mod mailbox;
 pub mod names;
+pub mod parts;
 pub mod rehearse;
 pub mod role;
 pub mod schedule;

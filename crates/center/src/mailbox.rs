@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::body::body;
 
 pub use contents::{contents, reporting};
-pub use pulse::{Judged, Limits, Pulse, Standing, judge};
+pub use pulse::{Installed, Judged, Limits, Pulse, Standing, judge};
 pub use rights::{SyncedKinds, rules};
 pub use route::{Found, Furnished, Mailboxes, workspaces};
 
@@ -27,10 +27,8 @@ pub const COMPUTE_BINDING: &str = "bind-kubernetes";
 pub const DENATURED_BINDING: &str = "bind-denatured";
 /// The APIBinding by which the center sees into a mailbox.
 pub const MAILBOX_BINDING: &str = "bind-mailbox";
-/// The account of the syncer in its mailbox, and the role that it has there.
-pub const SYNCER: &str = mailboat_api::names::object::SYNCER_ROLE;
-/// The namespace of that account.
-pub const SYNCER_NAMESPACE: &str = "default";
+/// The role of the syncer in its mailbox, kept by what comes through it.
+pub const SYNCER_ROLE: &str = mailboat_api::names::object::SYNCER_ROLE;
 
 /// An object that stands in a mailbox, or beside a SyncTarget, whatever is placed there.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 mod belief;
 mod endings;
 mod guard;
+mod installing;
 mod mailboxes;
 mod placing;
 mod statuses;
@@ -12,6 +13,7 @@ mod views;
 mod withheld;
 mod workspaces;
 
+pub use installing::Installs;
 pub(crate) use mailboxes::may_be_carried;
 pub(crate) use summing::reason_of;
 pub(crate) use workspaces::decides;
@@ -38,6 +40,7 @@ use mailboat_store::time::{Moment, Now};
 use self::belief::Belief;
 use self::endings::{Course, Endings};
 use self::guard::Guard;
+use self::installing::Installing;
 use self::mailboxes::{HERE, Mailboxes};
 use self::statuses::Statuses;
 use self::summing::Summing;
@@ -62,6 +65,8 @@ pub struct Identity {
     pub provider_path: Arc<str>,
     /// How long a syncer may be silent, and how often its heartbeat is written down.
     pub silence: mailbox::Limits,
+    /// How it installs syncers in edges whose kubeconfig it is given; `None`: it does not.
+    pub installs: Option<Arc<Installs>>,
 }
 
 /// The center as a role.
@@ -84,6 +89,7 @@ pub struct CenterRole {
     mailboxes: Mailboxes,
     guard: Guard,
     endings: Endings,
+    installing: Installing,
     /// What the breaker holds, by the placement or SyncTarget on which it can be confirmed.
     withheld: BTreeMap<Key, Withheld>,
     statuses: Statuses,
@@ -130,6 +136,7 @@ impl CenterRole {
                 Arc::clone(&marks),
             ),
             endings: Endings::new(identity.manager.clone()),
+            installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),
             statuses: Statuses::new(identity.manager.clone(), identity.silence),
             summing: Summing::new(identity.manager.clone()),
@@ -216,6 +223,7 @@ impl CenterRole {
                 self.schedule.target(key, Some(TargetFacts::of(object)));
                 self.touch_locations(key);
                 self.statuses.sees_target(object);
+                self.installing.sees_target(object);
                 self.summing.target(object);
             }
             Some(Kind::Location) => {
@@ -266,6 +274,7 @@ impl CenterRole {
                 self.touch_locations(key);
                 self.schedule.target(key, None);
                 self.summing.target_gone(key);
+                self.installing.target_gone(key);
             }
             Some(Kind::Location) => {
                 self.touch_edges(key);
@@ -319,6 +328,19 @@ impl CenterRole {
         if ready && orders.is_empty() && !engine.is_busy() && self.noticed.is_empty() {
             self.mailboxes.tell();
         }
+    }
+
+    /// Installs syncers where that is asked for, and says when to ask again.
+    fn install(&mut self, now: Moment, orders: &mut Vec<Order>) -> Option<Moment> {
+        if !self.started {
+            return None;
+        }
+        let Self { installing, mailboxes, calls, statuses, .. } = self;
+        let wake = installing.next(now, mailboxes, || calls.fresh(), orders);
+        for uid in installing.take_changed() {
+            statuses.touch_target(&uid);
+        }
+        wake
     }
 
     fn say(&mut self) {
@@ -375,7 +397,11 @@ impl Role for CenterRole {
     }
 
     fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>) {
-        if !self.statuses.answered(now.mono, id, &reply) && !self.endings.answered(now.mono, id, &reply) {
+        let Self { installing, calls, waiting, .. } = self;
+        if !self.statuses.answered(now.mono, id, &reply)
+            && !self.endings.answered(now.mono, id, &reply)
+            && !installing.answered(now, id, &reply, || calls.fresh(), waiting)
+        {
             self.summing.answered(now.mono, id, &reply);
         }
     }
@@ -413,6 +439,7 @@ impl Role for CenterRole {
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
         let retell_at = self.retell(now.mono, engine);
+        let install_at = self.install(now.mono, &mut orders);
         let status_at = self.write_statuses(now, store, engine, &mut orders);
         let summary_at = self.sum_up(now, store, engine, &mut orders);
         self.say();
@@ -422,7 +449,7 @@ impl Role for CenterRole {
         });
         Turn {
             orders,
-            wake: [look_at, unseen_at, ending_at, retell_at, status_at, summary_at, eviction]
+            wake: [look_at, unseen_at, ending_at, retell_at, install_at, status_at, summary_at, eviction]
                 .into_iter()
                 .flatten()
                 .min(),

@@ -24,7 +24,12 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
     log::begin(arguments.log_format, &arguments.log_level)?;
     let mut settings = Settings::new(arguments.kcp.source(), &arguments.kcp.provider_workspace);
     settings.rate = arguments.rate();
-    settings.election = arguments.leader_elect.then(assemble::election);
+    settings.parts = arguments.parts.iter().map(|part| part.0).collect();
+    settings.election = arguments.leader_elect.then(|| assemble::election(&settings.parts));
+    settings.installs = arguments.syncer_image.clone().map(|image| {
+        let server = arguments.syncer_server.clone();
+        assemble::Installing { image, server }
+    });
     let listener = listen(arguments.listen, &settings.instruments).await?;
     tracing::info!(address = %listener.address(), "health and metrics are served");
     assemble::run(settings, stop.received()).await.map_err(|bad| refusal(bad.to_string()))

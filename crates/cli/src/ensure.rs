@@ -1,14 +1,16 @@
 //! `mailboat ensure` and `mailboat remove`: edges in inventory workspaces, and workload management workspaces.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use mailboat_api::names::{annotation, export, group};
-use mailboat_cluster::Cluster;
+use mailboat_cluster::{Cluster, Connection, Settings, Source};
 use mailboat_object::key::{Key, KindId};
 use mailboat_object::wire::{Fault, FaultKind};
-use mailboat_registration::inventory::{self, Described};
+use mailboat_registration::inventory::{self, Described, KeptKubeconfig};
 use mailboat_registration::workspace::{ROOT, WorkspacePath};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -45,6 +47,10 @@ pub async fn remove(arguments: &RemoveArguments) -> Result<()> {
 pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()> {
     let labels: BTreeMap<String, String> = arguments.labels.iter().cloned().collect();
     let edge = Described::new(&arguments.name, labels).map_err(|bad| refusal(bad.to_string()))?;
+    let kubeconfig = match &arguments.edge_kubeconfig {
+        Some(file) => Some(edge_kubeconfig(file).await?),
+        None => None,
+    };
     let (path, cluster) = inventory_workspace(&arguments.inventory).await?;
     let binding = inventory::binding(
         export::BINDING_IN_INVENTORY_WORKSPACE,
@@ -55,6 +61,10 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         eprintln!("apibinding {} made in {path}", export::BINDING_IN_INVENTORY_WORKSPACE);
     }
     give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
+    let kept = KeptKubeconfig::of(&arguments.name);
+    if let Some(text) = &kubeconfig {
+        keep_kubeconfig(&cluster, &path, &kept, text).await?;
+    }
     for (resource, wanted) in [("synctargets", edge.sync_target()), ("locations", edge.location())] {
         let key = key("", group::EDGE, resource, "", &arguments.name);
         let what = format!("{} {}", wanted["kind"].as_str().unwrap_or_default(), arguments.name);
@@ -75,6 +85,49 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         };
         eprintln!("{what}: {done}");
     }
+    if kubeconfig.is_some() {
+        // Only now: the center acts on it at once.
+        let (name, secret) = kept.annotation();
+        let key = key("", group::EDGE, "synctargets", "", &arguments.name);
+        let named = json!({ "metadata": { "annotations": { name: secret } } });
+        patch(&cluster, key, &named)
+            .await
+            .map_err(|fault| anyhow!("SyncTarget {} cannot be annotated: {fault}", arguments.name))?;
+        eprintln!(
+            "a center that runs with --syncer-image installs the syncer; the SyncTarget says how it went"
+        );
+    }
+    Ok(())
+}
+
+/// An edge's kubeconfig, if the center can use it.
+async fn edge_kubeconfig(file: &Path) -> Result<String> {
+    let unusable = |why: String| refusal(format!("{} cannot be used: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    let source = Source::Foreign(Arc::from(text.as_str()));
+    Connection::open(source, Settings::default()).await.map_err(|bad| unusable(bad.to_string()))?;
+    Ok(text)
+}
+
+async fn keep_kubeconfig(
+    cluster: &Cluster,
+    path: &WorkspacePath,
+    kept: &KeptKubeconfig,
+    text: &str,
+) -> Result<()> {
+    for (key, wanted) in kept.keys().into_iter().zip(kept.objects(text)) {
+        let what = format!("{} {}/{}", wanted["kind"].as_str().unwrap_or_default(), key.namespace, key.name);
+        let failed = |fault: Fault| before_writing(&format!("{what} in {path} cannot be made"), &fault);
+        let found: Option<Value> = get(cluster, key.clone()).await.map_err(failed)?;
+        match found {
+            None => create(cluster, key, &wanted).await.map_err(failed)?,
+            Some(found) if !KeptKubeconfig::is_of_it(&found) => {
+                return Err(refusal(format!("{what} is in {path} already and was not made by this command")));
+            }
+            Some(_) => patch(cluster, key, &wanted).await.map_err(failed)?,
+        }
+        eprintln!("{what}: in place");
+    }
     Ok(())
 }
 
@@ -94,6 +147,18 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
                 delete(&cluster, key, &found).await.map_err(failed)?;
                 eprintln!("{resource} {name}: removed");
             }
+        }
+    }
+    for key in KeptKubeconfig::of(name).keys() {
+        let failed = |fault: Fault| before_writing(&format!("{key} in {path} cannot be removed"), &fault);
+        let found: Option<Value> = match get(&cluster, key.clone()).await {
+            // Whoever may not read it did not make it.
+            Err(fault) if fault.kind == FaultKind::Forbidden => None,
+            other => other.map_err(failed)?,
+        };
+        if let Some(found) = found.filter(KeptKubeconfig::is_of_it) {
+            delete(&cluster, key.clone(), &found).await.map_err(failed)?;
+            eprintln!("{} {}: removed", key.kind, key.name);
         }
     }
     Ok(())
@@ -142,9 +207,17 @@ async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]
         let failed =
             |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be made"), &fault);
         let found: Option<Value> = get(cluster, key.clone()).await.map_err(failed)?;
-        if found.is_none() {
-            create(cluster, key, &wanted).await.map_err(failed)?;
-            eprintln!("{resource} {name}: made");
+        match found {
+            None => {
+                create(cluster, key, &wanted).await.map_err(failed)?;
+                eprintln!("{resource} {name}: made");
+            }
+            // A newer center may need more.
+            Some(found) if found["rules"] != wanted["rules"] => {
+                patch(cluster, key, &json!({ "rules": wanted["rules"] })).await.map_err(failed)?;
+                eprintln!("{resource} {name}: put right");
+            }
+            Some(_) => {}
         }
     }
     Ok(())

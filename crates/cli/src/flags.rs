@@ -253,6 +253,17 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A server's URL, without any workspace.
+pub(crate) fn server_url(text: &str) -> Result<String, String> {
+    let url = text.parse::<http::Uri>().ok().filter(|url| {
+        matches!(url.scheme_str(), Some("https" | "http")) && url.host().is_some() && url.query().is_none()
+    });
+    match url {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("{text:?} is no server's URL; write it as https://host:port")),
+    }
+}
+
 fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value")?;
     mailboat_registration::names::check_label(key, value).map_err(|bad| bad.to_string())?;

@@ -23,6 +23,7 @@ pub async fn for_cluster(arguments: &PrepForClusterArguments) -> Result<()> {
     let location = LocationArguments {
         name: arguments.syncer.name.clone(),
         labels: arguments.labels.clone(),
+        edge_kubeconfig: None,
         inventory: arguments.syncer.inventory.clone(),
     };
     ensure_location(&location).await?;

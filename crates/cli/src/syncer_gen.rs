@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use jiff::Timestamp;
 use mailboat_api::edge::{EdgeSyncConfigSpec, SyncerConfigSpec};
 use mailboat_api::names::{export, group};
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::{before_writing, refusal};
-use crate::flags::SyncerGenArguments;
+use crate::flags::{SyncerGenArguments, server_url};
 use crate::output::Output;
 use crate::place::{Reached, check_rights, get, list, reach_mailbox};
 
@@ -205,19 +205,9 @@ fn edge_options(arguments: &SyncerGenArguments) -> Result<EdgeOptions> {
     };
     options.check().map_err(|bad| refusal(bad.to_string()))?;
     if let Some(server) = &arguments.server {
-        let url: http::Uri = server.parse().ok().context("").map_err(|_| bad_server(server))?;
-        if !matches!(url.scheme_str(), Some("https" | "http"))
-            || url.host().is_none()
-            || url.query().is_some()
-        {
-            return Err(bad_server(server));
-        }
+        server_url(server).map_err(refusal)?;
     }
     Ok(options)
-}
-
-fn bad_server(server: &str) -> anyhow::Error {
-    refusal(format!("{server:?} is no server's URL; write it as https://host:port"))
 }
 
 fn center_address(reached: &Reached, arguments: &SyncerGenArguments) -> CenterAddress {

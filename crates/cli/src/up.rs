@@ -15,10 +15,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use mailboat_api::names::object::{CENTER_GROUP, PROVIDER_WORKSPACE};
 use mailboat_api::names::{MailboxName, annotation, export, group};
-use mailboat_center::mailbox::{SYNCER, SYNCER_NAMESPACE};
 use mailboat_center::setup::Offer;
 use mailboat_cluster::{Cluster, Connection, Source, Transport as _};
 use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_registration::SyncerId;
+use mailboat_registration::account::ACCOUNT_NAMESPACE;
 use mailboat_registration::inventory::{self, Described};
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::token;
@@ -281,7 +282,8 @@ async fn register(site: &Site, edge: &Edge) -> Result<()> {
         .and_then(|provider| provider.child(&edge.mailbox.to_string()))
         .map_err(|bad| refusal(bad.to_string()))?;
     let cluster = site.at(&mailbox);
-    let account = key("", "", "serviceaccounts", SYNCER_NAMESPACE, SYNCER);
+    let syncer = SyncerId::new(&edge.name, &edge.mailbox.sync_target_uid);
+    let account = key("", "", "serviceaccounts", ACCOUNT_NAMESPACE, syncer.as_str());
     patiently(&format!("the mailbox of {} is not ready", edge.name), async || {
         match get::<Value>(&cluster, account.clone()).await {
             Ok(Some(_)) => Ok(()),
@@ -370,7 +372,7 @@ impl Running {
     fn center(&mut self, source: Source, is_given: bool) {
         let mut settings = mailboat_center::assemble::Settings::new(source, PROVIDER_WORKSPACE);
         // At a kcp of somebody's own another center may run.
-        settings.election = is_given.then(mailboat_center::assemble::election);
+        settings.election = is_given.then(|| mailboat_center::assemble::election(&settings.parts));
         let stop = told(self.stop_roles.subscribe());
         self.roles.spawn(async move {
             mailboat_center::assemble::run(settings, stop).await.map_err(|error| refusal(error.to_string()))

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use base64::Engine as _;
@@ -23,6 +24,9 @@ pub enum Source {
     },
     /// The service account of the Pod that we run in.
     InCluster,
+    /// A kubeconfig that somebody else wrote. It may name no file and no program of this machine, and no proxy: whoever
+    /// may write one must not read, run or reach by it what only we may.
+    Foreign(Arc<str>),
     /// A configuration made by the caller, which never changes.
     Given(Box<Config>),
 }
@@ -117,6 +121,14 @@ pub enum ConfigError {
         /// Where it is written down.
         place: String,
     },
+    /// A kubeconfig of somebody else's refers to what is ours.
+    #[error("the kubeconfig has {what}, which is not allowed here; {instead}")]
+    NotSelfContained {
+        /// The entry.
+        what: &'static str,
+        /// What to write in its place.
+        instead: &'static str,
+    },
     /// Not in a Pod.
     #[error(
         "there is no service account here ({cause}); outside a cluster, give a kubeconfig with --kubeconfig or KUBECONFIG"
@@ -148,6 +160,7 @@ impl Source {
     pub(crate) fn load(&self) -> Result<Loaded, ConfigError> {
         match self {
             Self::Kubeconfig { path, context } => load_kubeconfig(path.as_deref(), context.as_deref()),
+            Self::Foreign(text) => load_foreign(text),
             Self::InCluster => {
                 let config = Config::incluster()
                     .map_err(|error| ConfigError::NotInCluster { cause: error.to_string() })?;
@@ -209,21 +222,56 @@ fn load_kubeconfig(path: Option<&Path>, context: Option<&str>) -> Result<Loaded,
         merged = merged.merge(one).map_err(malformed)?;
     }
     let (cluster_name, cluster, user) = choose(&merged, &shown, context)?;
+    files.extend(marks(files_of(&user)));
+    files.extend(marks(cluster.certificate_authority.as_ref().map(PathBuf::from)));
     let place = format!("the kubeconfig {}", shown.display());
-    let no_server = || ConfigError::NoServer { path: shown.clone(), cluster: cluster_name.to_owned() };
+    let mut loaded = connect(&shown, cluster_name, cluster, user, place)?;
+    loaded.files = files;
+    Ok(loaded)
+}
+
+/// A kubeconfig that somebody else wrote: all that it needs stands in it.
+fn load_foreign(text: &str) -> Result<Loaded, ConfigError> {
+    let shown = PathBuf::from("given");
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| understand(error, &shown))?;
+    let (cluster_name, cluster, user) = choose(&kubeconfig, &shown, None)?;
+    let given = |entry: &Option<String>| entry.as_ref().is_some_and(|text| !text.is_empty());
+    let (data, token) =
+        ("give the content itself, under the same name with `-data`", "give a token or a certificate");
+    let refused = [
+        (user.exec.is_some(), "a credential plugin (`exec`)", token),
+        (user.auth_provider.is_some(), "an `auth-provider`", token),
+        (given(&user.token_file), "a `tokenFile`", "give the `token` itself"),
+        (given(&user.client_certificate), "a file as `client-certificate`", data),
+        (given(&user.client_key), "a file as `client-key`", data),
+        (given(&cluster.certificate_authority), "a file as `certificate-authority`", data),
+        (given(&cluster.proxy_url), "a `proxy-url`", "the server must be reachable without"),
+    ];
+    if let Some((_, what, instead)) = refused.into_iter().find(|(found, ..)| *found) {
+        return Err(ConfigError::NotSelfContained { what, instead });
+    }
+    connect(&shown, cluster_name, cluster, user, "the kubeconfig".to_owned())
+}
+
+fn connect(
+    shown: &Path,
+    cluster_name: &str,
+    cluster: Cluster,
+    user: AuthInfo,
+    place: String,
+) -> Result<Loaded, ConfigError> {
+    let no_server = || ConfigError::NoServer { path: shown.to_owned(), cluster: cluster_name.to_owned() };
     let server: http::Uri = cluster.server.as_deref().unwrap_or_default().parse().map_err(|_| no_server())?;
     if !matches!(server.scheme_str(), Some("http" | "https")) || server.host().is_none() {
         return Err(no_server());
     }
-    files.extend(marks(files_of(&user)));
-    files.extend(marks(cluster.certificate_authority.as_ref().map(PathBuf::from)));
     let mut config = Config::new(server);
     config.root_cert = certificate_authority(&cluster, &place)?;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.tls_server_name.clone_from(&cluster.tls_server_name);
     config.auth_info = user;
     let proxy = cluster.proxy_url.filter(|proxy| !proxy.is_empty());
-    Ok(Loaded { config, proxy, files, place })
+    Ok(Loaded { config, proxy, files: Vec::new(), place })
 }
 
 fn default_paths() -> Vec<PathBuf> {

@@ -46,6 +46,31 @@ fn a_good_kubeconfig_gives_server_and_credential() {
 }
 
 #[test]
+fn a_kubeconfig_of_somebody_elses_names_no_file_program_or_proxy_of_ours() {
+    let load = |text: &str| Source::Foreign(Arc::from(text)).load();
+    assert!(load(GOOD).is_ok_and(|loaded| loaded.files.is_empty()));
+    let user = |entry: &str| GOOD.replace("{token: s3cr3t-token}", entry);
+    let cluster = |entry: &str| {
+        let server = "{server: 'https://edge.example.com:6443/clusters/root:org'}";
+        GOOD.replace(server, &server.replace('}', &format!(", {entry}}}")))
+    };
+    for (text, what) in [
+        (user("{exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}}"), "exec"),
+        (user("{auth-provider: {name: oidc, config: {}}}"), "auth-provider"),
+        (user("{tokenFile: /var/run/secrets/token}"), "tokenFile"),
+        (user("{client-certificate: /etc/a.pem}"), "client-certificate"),
+        (user("{client-key: /etc/a.key}"), "client-key"),
+        (cluster("certificate-authority: /etc/ca.pem"), "certificate-authority"),
+        (cluster("proxy-url: 'http://10.0.0.1:3128'"), "proxy-url"),
+    ] {
+        let told = load(&text).err().map(|bad| bad.to_string()).unwrap_or_default();
+        assert!(told.contains(what) && told.contains("not allowed"), "{what}: {told}");
+        assert!(!told.contains("/etc") && !told.contains("10.0.0.1"), "{told}");
+    }
+    assert!(load("no: kubeconfig").is_err());
+}
+
+#[test]
 fn a_token_that_stands_in_a_file_of_its_own_is_found() {
     let of = |text: &str| {
         let file = file(text);

@@ -4,6 +4,7 @@
 //! what it is told comes in through [`Role`]'s methods, what it wants comes out of [`Role::next`] as [`Order`]s. A thin
 //! driver carries them out on real servers, and a simulation does so on simulated ones.
 
+use std::fmt;
 use std::sync::Arc;
 
 use mailboat_object::catalog::Catalog;
@@ -78,6 +79,9 @@ pub enum Order {
     Close(PlaceId),
     /// A workspace of the center is written to from now on, at its own path and never through a view.
     Reach(ClusterId),
+    /// A cluster outside the center is written to from now on, by a kubeconfig of its own. What came of it is told like
+    /// what came of a call, with nothing in the reply.
+    ReachBy(CallId, ClusterId, Kubeconfig),
     /// Follow this and nothing else: the whole set, every time.
     Follow(Vec<Interest>),
     /// Name a destination of routes.
@@ -92,6 +96,28 @@ pub enum Order {
     Look(CallId, ClusterId, KindId),
     /// A small call of the role's own: a heartbeat, a status, a record. Never an object that a route carries.
     Call(CallId, Call),
+}
+
+/// A kubeconfig as text. It holds keys: nobody prints it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Kubeconfig(Arc<str>);
+
+impl Kubeconfig {
+    /// A kubeconfig with this text.
+    pub fn new(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The text itself, for whoever connects with it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Kubeconfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a kubeconfig of {} bytes", self.0.len())
+    }
 }
 
 /// Where a place of the center is read.

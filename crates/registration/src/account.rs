@@ -25,6 +25,8 @@ use crate::token::{self, Token};
 /// controllers would put a token without an end into it.
 const TOKEN_SECRET_TYPE: &str = "mailboat.dev/syncer-token";
 const RBAC: &str = "rbac.authorization.k8s.io";
+/// The namespace of a syncer's account in its mailbox, unless another is chosen.
+pub const ACCOUNT_NAMESPACE: &str = "default";
 
 /// A syncer's place in its mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,9 +73,12 @@ impl Registration {
         let mut objects = vec![self.wanted("v1", "ServiceAccount", self.account_key(), json!({}))];
         objects.extend(self.role_and_binding(self.id.as_str(), &rights::in_mailbox(self.id.as_str())));
         objects.extend(self.role_and_binding(&self.upsync_role(), &rights::for_upsync(upsynced)));
-        // The center keeps a role by what placements bring up, now and later. Where there is no center, this binds nothing.
-        let told = self.key(RBAC, "clusterrolebindings", "", &self.told_binding());
-        objects.push(self.binding(told, SYNCER_ROLE));
+        // The center keeps a role by what placements carry and bring up, now and later, and binds it to the account of this
+        // name in its usual namespace. Where there is no center, this binds nothing.
+        if self.account_namespace != ACCOUNT_NAMESPACE {
+            let told = self.key(RBAC, "clusterrolebindings", "", &self.told_binding());
+            objects.push(self.binding(told, SYNCER_ROLE));
+        }
         objects
     }
 
@@ -313,17 +318,21 @@ mod tests {
     use crate::token::made_up;
 
     fn registration() -> Registration {
+        registration_in(ACCOUNT_NAMESPACE)
+    }
+
+    fn registration_in(namespace: &str) -> Registration {
         let mailbox = Mailbox {
             path: "root:espw:a-mb-123e4567-e89b-12d3-a456-426614174000".to_owned(),
             cluster: "2sxa8riw5xha32po".to_owned(),
             sync_target_uid: "123e4567-e89b-12d3-a456-426614174000".to_owned(),
         };
-        Registration::new(mailbox, "guilder", "default").unwrap()
+        Registration::new(mailbox, "guilder", namespace).unwrap()
     }
 
     #[test]
     fn everything_that_is_made_is_marked_and_taken_away_again() {
-        let registration = registration();
+        let registration = registration_in("syncers");
         let token = Token::read(&made_up(0, 10_000)).unwrap();
         let kinds = BTreeSet::from([KindId::new("", "configmaps")]);
         let mut made = registration.account(&kinds);
@@ -340,13 +349,13 @@ mod tests {
 
     #[test]
     fn the_account_is_bound_to_its_own_roles_and_to_the_centers() {
-        let objects = registration().account(&BTreeSet::new());
+        let objects = registration_in("syncers").account(&BTreeSet::new());
         let binding = &objects[2].body;
         let id = "kubestellar-syncer-guilder-co8kev4q";
         assert_eq!(binding["roleRef"]["name"], id);
         assert_eq!(
             binding["subjects"],
-            json!([{ "kind": "ServiceAccount", "namespace": "default", "name": id }])
+            json!([{ "kind": "ServiceAccount", "namespace": "syncers", "name": id }])
         );
         assert_eq!(objects[1].body["metadata"]["name"], id);
         let told = &objects[5].body;
@@ -354,6 +363,9 @@ mod tests {
             (&told["roleRef"]["name"], &told["subjects"]),
             (&json!(SYNCER_ROLE), &binding["subjects"])
         );
+        let usual = registration().account(&BTreeSet::new());
+        let told = usual.iter().filter(|wanted| wanted.body["roleRef"]["name"] == SYNCER_ROLE).count();
+        assert_eq!(told, 0, "the center binds the account of its usual namespace itself");
         assert_eq!(objects[3].body["rules"], json!([]), "what nobody brings up, nobody may write");
     }
 

@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use mailboat_api::names::{export, group, label};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mailboat_api::names::{annotation, export, group, label};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
+use crate::manifest::KUBECONFIG_KEY;
 use crate::names::{BadName, check_label, check_object_name};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// The namespace of Secrets that hold edges' kubeconfigs.
+const KEPT_IN: &str = "default";
 
 /// An edge as somebody wants it described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +142,55 @@ pub fn center_rights_in_inventory() -> [Value; 2] {
     role_and_binding(&format!("{CENTER_GROUP}:inventory"), &rules)
 }
 
+/// An edge's kubeconfig, kept beside its SyncTarget for the center to install the syncer with: the Secret, and what lets the
+/// center read this one Secret and no other.
+pub struct KeptKubeconfig {
+    name: String,
+}
+
+impl KeptKubeconfig {
+    /// The one of the edge with this name.
+    pub fn of(edge: &str) -> Self {
+        Self { name: format!("{edge}-kubeconfig") }
+    }
+
+    /// What the SyncTarget says of it, as an annotation.
+    pub fn annotation(&self) -> (&'static str, String) {
+        (annotation::KUBECONFIG_SECRET, format!("{KEPT_IN}/{}", self.name))
+    }
+
+    /// Where its objects stand: the Secret, the Role and the RoleBinding.
+    pub fn keys(&self) -> [Key; 3] {
+        [("", "secrets"), (RBAC, "roles"), (RBAC, "rolebindings")].map(|(group, resource)| Key {
+            cluster: ClusterId::default(),
+            kind: KindId::new(group, resource),
+            namespace: Name::new(KEPT_IN),
+            name: Name::new(&self.name),
+        })
+    }
+
+    /// The objects, in the order of their keys.
+    pub fn objects(&self, kubeconfig: &str) -> [Value; 3] {
+        use mailboat_api::names::object::CENTER_GROUP;
+        let metadata =
+            json!({ "namespace": KEPT_IN, "name": self.name, "labels": { label::SYSTEM: "true" } });
+        let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": [self.name], "verbs": ["get"] });
+        [
+            json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque",
+                    "data": { KUBECONFIG_KEY: STANDARD.encode(kubeconfig) } }),
+            json!({ "apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": metadata, "rules": [rule] }),
+            json!({ "apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding", "metadata": metadata,
+                    "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": self.name },
+                    "subjects": [{ "apiGroup": RBAC, "kind": "Group", "name": CENTER_GROUP }] }),
+        ]
+    }
+
+    /// Whether an object with one of its names is one of it.
+    pub fn is_of_it(found: &Value) -> bool {
+        found["metadata"]["labels"][label::SYSTEM] == "true"
+    }
+}
+
 /// What lets the center read a workload workspace, and return status and counts to what it reads.
 pub fn center_rights() -> [Value; 2] {
     use mailboat_api::names::object::CENTER_GROUP;
@@ -150,7 +207,6 @@ pub fn center_rights() -> [Value; 2] {
 /// A ClusterRole, and what gives it to the center.
 fn role_and_binding(name: &str, rules: &Value) -> [Value; 2] {
     use mailboat_api::names::object::CENTER_GROUP;
-    const RBAC: &str = "rbac.authorization.k8s.io";
     let api_version = format!("{RBAC}/v1");
     [
         json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules }),
@@ -192,6 +248,22 @@ mod tests {
         let patch = edge.labels_missing_from(&found, &edge.location()).unwrap();
         assert_eq!(patch, json!({ "metadata": { "labels": { "env": "prod" } } }));
         assert_eq!(edge.labels_missing_from(&edge.location(), &edge.location()), None);
+    }
+
+    #[test]
+    fn the_center_may_read_the_one_secret_that_the_sync_target_names() {
+        let kept = KeptKubeconfig::of("guilder");
+        let [secret, role, binding] = kept.objects("text");
+        let (_, named) = kept.annotation();
+        assert_eq!(named, "default/guilder-kubeconfig");
+        assert_eq!(secret["data"]["kubeconfig"], STANDARD.encode("text"));
+        let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["guilder-kubeconfig"], "verbs": ["get"] });
+        assert_eq!(role["rules"], json!([rule]));
+        assert_eq!(binding["subjects"][0]["name"], "mailboat:center");
+        for (key, object) in kept.keys().iter().zip([&secret, &role, &binding]) {
+            assert_eq!(object["metadata"]["name"], key.name.as_str());
+            assert!(KeptKubeconfig::is_of_it(object));
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! gets from workspace to workspace).
 
 pub mod account;
+pub mod install;
 pub mod inventory;
 pub mod kubeconfig;
 pub mod lifetime;

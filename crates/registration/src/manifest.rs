@@ -71,6 +71,20 @@ pub struct EdgeOptions {
 }
 
 impl EdgeOptions {
+    /// One syncer from this image, everything else as usual.
+    pub fn of(image: String) -> Self {
+        Self {
+            image,
+            namespace: None,
+            replicas: 1,
+            qps: 0.0,
+            burst: 30,
+            port: 8080,
+            labels: BTreeMap::new(),
+            access: EdgeAccess::All,
+        }
+    }
+
     /// Checks what API servers would refuse.
     pub fn check(&self) -> Result<(), BadName> {
         self.namespace.as_deref().map_or(Ok(()), check_namespace)?;

@@ -19,10 +19,17 @@ use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
 use crate::lag::Lags;
-use crate::lease::{Gate, pass};
+use crate::lease::{Gate, pass, writes};
 use crate::listen::Instruments;
 use crate::look::look;
 use crate::metrics::{Metrics, Write};
+
+/// Which calls are another process's to make.
+pub type Theirs = Arc<dyn Fn(&Call) -> bool + Send + Sync>;
+
+/// What another process should have written by then is wanted again. That it is written is seen at once; this is for what
+/// was not.
+const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// The engine and the clusters that it writes to.
 pub struct Carrier {
@@ -30,6 +37,7 @@ pub struct Carrier {
     transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
     under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
     gate: Option<Arc<Gate>>,
+    theirs: Option<Theirs>,
     instruments: Option<Arc<Instruments>>,
     lags: Lags,
 }
@@ -59,6 +67,7 @@ impl Carrier {
             transports: BTreeMap::new(),
             under_way: FuturesUnordered::new(),
             gate: None,
+            theirs: None,
             instruments: None,
             lags: Lags::default(),
         }
@@ -67,6 +76,11 @@ impl Carrier {
     /// Writes pass this gate from now on: none leaves while it is shut.
     pub fn gate(&mut self, gate: Arc<Gate>) {
         self.gate = Some(gate);
+    }
+
+    /// Writes that are another process's never leave from now on.
+    pub fn leave_to_others(&mut self, theirs: Theirs) {
+        self.theirs = Some(theirs);
     }
 
     /// What is carried is measured from now on.
@@ -160,10 +174,20 @@ impl Carrier {
 
     /// A call, sent if it may be.
     pub(crate) fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+        if self.is_theirs(&call) {
+            let kind = FaultKind::Retry(Some(THEIRS_AGAIN_AFTER));
+            let fault = Fault::new(kind, "another process writes this, and has not yet");
+            return futures::future::ready(Err(fault)).boxed();
+        }
         match self.transports.get(&call.key.cluster) {
             Some(transport) => pass(self.gate.clone(), Arc::clone(transport), call).boxed(),
             None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
         }
+    }
+
+    /// Whether a call is left to another process.
+    pub(crate) fn is_theirs(&self, call: &Call) -> bool {
+        writes(call) && self.theirs.as_ref().is_some_and(|theirs| theirs(call))
     }
 
     /// How a cluster is reached.
@@ -187,7 +211,8 @@ impl Carrier {
     }
 
     fn send(&mut self, ticket: Ticket, call: Call) {
-        let write = self.instruments.as_ref().and_then(|_| Metrics::write(&call));
+        let measured = self.instruments.is_some() && !self.is_theirs(&call);
+        let write = measured.then(|| Metrics::write(&call)).flatten();
         let sent = write.map(|write| Sent { write, at: Instant::now() });
         let calling = self.call(call);
         self.under_way.push(calling.map(move |reply| (ticket, Done::Called(reply, sent))).boxed());
@@ -248,5 +273,45 @@ pub(crate) async fn sleep_until(alarm: Option<Instant>) {
     match alarm {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_engine::engine::Options;
+    use mailboat_engine::mark::OwnerId;
+    use mailboat_object::key::{KindId, Name};
+    use mailboat_object::wire::{Part, Verb};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_anothers_to_write_is_never_sent_and_may_be_read() {
+        let engine =
+            Engine::new(OwnerId(Name::new("test")), Name::new("test"), Vec::new(), Options::default());
+        let mut carrier = Carrier::new(engine);
+        carrier.leave_to_others(Arc::new(|call| call.key.name.as_str() == "theirs"));
+        let call = |name: &str, verb: Verb, dry_run: bool| Call {
+            key: Key {
+                cluster: ClusterId::new("unreached"),
+                kind: KindId::new("", "configmaps"),
+                namespace: Name::EMPTY,
+                name: Name::new(name),
+            },
+            verb,
+            part: Part::Whole,
+            dry_run,
+        };
+        let write = || Verb::Merge { body: Arc::from(&b"{}"[..]), manager: Name::new("test") };
+        // A cluster that nobody reaches answers what is sent there with `Away`.
+        for (name, verb, dry_run, kind) in [
+            ("theirs", write(), false, FaultKind::Retry(Some(THEIRS_AGAIN_AFTER))),
+            ("theirs", write(), true, FaultKind::Away),
+            ("theirs", Verb::Get, false, FaultKind::Away),
+            ("ours", write(), false, FaultKind::Away),
+        ] {
+            let fault = carrier.call(call(name, verb, dry_run)).await.err().map(|fault| fault.kind);
+            assert_eq!(fault, Some(kind), "{name}, dry run: {dry_run}");
+        }
     }
 }

@@ -155,8 +155,7 @@ pub(crate) async fn pass(
     transport: Arc<dyn Transport>,
     call: Call,
 ) -> Result<Reply, Fault> {
-    let writes = !matches!(call.verb, Verb::Get | Verb::GetAt(_)) && !call.dry_run;
-    let Some(gate) = gate.filter(|_| writes) else { return transport.call(call).await };
+    let Some(gate) = gate.filter(|_| writes(&call)) else { return transport.call(call).await };
     if !gate.is_open() {
         gate.opens().await;
         // At once if it can be: what is wanted by now may be something else.
@@ -174,6 +173,11 @@ pub(crate) async fn pass(
             Err(Fault::new(FaultKind::Retry(None), text))
         }
     }
+}
+
+/// Whether a call changes anything.
+pub(crate) fn writes(call: &Call) -> bool {
+    !matches!(call.verb, Verb::Get | Verb::GetAt(_)) && !call.dry_run
 }
 
 /// A Lease that is sought and, once held, kept, as long as this value lives.

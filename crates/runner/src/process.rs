@@ -28,7 +28,7 @@ use mailboat_store::{
 };
 use tokio::time::Instant;
 
-use crate::carry::{Carrier, in_so_long, sleep_until, unreached};
+use crate::carry::{Carrier, Theirs, in_so_long, sleep_until, unreached};
 use crate::definition::defines_kinds;
 use crate::follow::{Followers, Follows};
 use crate::lease::Lease;
@@ -80,6 +80,7 @@ struct Place {
 enum Answer {
     Called(CallId, Result<Reply, Fault>),
     Looked(CallId, Result<Ground, Fault>),
+    Outside(CallId, ClusterId, Result<Arc<dyn Transport>, Fault>),
     Serves(PlaceId, Arc<Catalog>),
     /// Nobody wants to know any more.
     Dropped,
@@ -113,6 +114,11 @@ impl<R: Role> Process<R> {
     pub fn lease(&mut self, lease: Lease) {
         self.carrier.gate(lease.gate());
         self.lease = Some(lease);
+    }
+
+    /// What another process of the same role writes: it is read and planned here as well, and never sent.
+    pub fn leave_to_others(&mut self, theirs: Theirs) {
+        self.carrier.leave_to_others(theirs);
     }
 
     /// What the process says of itself and counts goes here.
@@ -232,6 +238,11 @@ impl<R: Role> Process<R> {
                     self.carrier.reach(&cluster, ways.workspace(&cluster));
                 }
             }
+            Order::ReachBy(id, cluster, kubeconfig) => {
+                let Some(ways) = &self.ways else { return };
+                let opening = ways.outside(&kubeconfig);
+                self.asked.push(opening.map(move |way| Answer::Outside(id, cluster, way)).boxed());
+            }
             Order::Follow(interests) => {
                 self.interests = interests;
                 self.follow();
@@ -261,7 +272,7 @@ impl<R: Role> Process<R> {
 
     fn call(&mut self, id: CallId, call: Call) {
         let (kind, part) = (call.key.kind.clone(), call.part);
-        let instruments = self.instruments.clone();
+        let instruments = self.instruments.clone().filter(|_| !self.carrier.is_theirs(&call));
         let calling = self.carrier.call(call);
         self.calls += 1;
         let called = calling.map(move |reply| {
@@ -385,6 +396,13 @@ impl<R: Role> Process<R> {
                 self.role.answered(now, id, reply);
             }
             Answer::Looked(id, found) => self.role.looked(now, id, found),
+            Answer::Outside(id, cluster, way) => {
+                let reached = way.map(|way| {
+                    self.carrier.reach(&cluster, way);
+                    Reply { body: Box::default(), created: false, warnings: Vec::new() }
+                });
+                self.role.answered(now, id, reached);
+            }
             Answer::Serves(place, catalog) => {
                 self.followers.serves(&place, &catalog, &mut self.news);
                 self.ask_what_is_served(&place, SERVED_ASKED_EVERY);

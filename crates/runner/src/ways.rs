@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use mailboat_cluster::{Connection, Transport};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use mailboat_cluster::{Connection, Settings, Source, Transport};
+use mailboat_engine::role::Kubeconfig;
 use mailboat_object::key::ClusterId;
-use mailboat_object::wire::Fault;
+use mailboat_object::wire::{Fault, FaultKind};
 
 /// The ways to whatever a center holds.
 pub trait Ways: Send + Sync {
@@ -13,6 +16,9 @@ pub trait Ways: Send + Sync {
 
     /// To all workspaces that a view shows at one of its endpoints, to read.
     fn view(&self, url: &str) -> Result<Arc<dyn Transport>, Fault>;
+
+    /// To a cluster outside, by a kubeconfig that somebody else wrote.
+    fn outside(&self, kubeconfig: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>>;
 }
 
 impl Ways for Connection {
@@ -22,5 +28,16 @@ impl Ways for Connection {
 
     fn view(&self, url: &str) -> Result<Arc<dyn Transport>, Fault> {
         Ok(Arc::new(Self::view(self, url)?.all()))
+    }
+
+    fn outside(&self, kubeconfig: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>> {
+        let source = Source::Foreign(Arc::from(kubeconfig.text()));
+        let opening = async move {
+            let connection = Self::open(source, Settings::default()).await;
+            let connection = connection.map_err(|bad| Fault::new(FaultKind::Invalid, bad.to_string()))?;
+            let cluster: Arc<dyn Transport> = Arc::new(connection.cluster());
+            Ok(cluster)
+        };
+        opening.boxed()
     }
 }

@@ -2,43 +2,41 @@
 
 use mailboat_api::generate::MAILBOX_CLAIMS;
 use mailboat_api::names::{export, group, object as fixed};
+use mailboat_registration::SyncerId;
+use mailboat_registration::account::ACCOUNT_NAMESPACE;
+use mailboat_registration::names::REGISTRATION_LABEL;
 use serde_json::{Value, json};
 
-use super::{
-    COMPUTE_BINDING, DENATURED_BINDING, Fixture, MAILBOX_BINDING, SYNCER, SYNCER_NAMESPACE, SyncedKinds,
-    rules,
-};
-use crate::names::numbered;
+use super::{COMPUTE_BINDING, DENATURED_BINDING, Fixture, MAILBOX_BINDING, SYNCER_ROLE, SyncedKinds, rules};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// All of it, in the order in which it is needed: the center's own access first, since kcp makes only the *user*
 /// who created a workspace its administrator.
-pub fn contents(provider: &str, synced: &SyncedKinds) -> Vec<Fixture> {
+pub fn contents(provider: &str, syncer: &SyncerId, synced: &SyncedKinds) -> Vec<Fixture> {
     vec![
         Fixture::cluster_scoped(RBAC, "clusterrolebindings", &center_access()),
         binding(export::BINDING_IN_MAILBOX, provider, export::EDGE, Vec::new()),
         binding(COMPUTE_BINDING, provider, export::COMPUTE, Vec::new()),
         binding(DENATURED_BINDING, provider, export::DENATURED, Vec::new()),
         binding(MAILBOX_BINDING, provider, export::MAILBOX, accepted_claims()),
-        Fixture::namespaced("", "serviceaccounts", SYNCER_NAMESPACE, &account(SYNCER_NAMESPACE, SYNCER)),
-        Fixture::cluster_scoped(RBAC, "clusterroles", &role(SYNCER, &rules(synced))),
-        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(SYNCER, SYNCER_NAMESPACE)),
+        Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &account(syncer)),
+        Fixture::cluster_scoped(RBAC, "clusterroles", &role(SYNCER_ROLE, &rules(syncer, synced))),
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(SYNCER_ROLE, syncer)),
     ]
 }
 
 /// What lets a syncer report on its one SyncTarget where that stands.
-pub fn reporting(target_group: &str, target_name: &str) -> Vec<Fixture> {
-    let name = numbered(SYNCER, target_name);
+pub fn reporting(syncer: &SyncerId, target_group: &str, target_name: &str) -> Vec<Fixture> {
     let rules = [
         json!({ "apiGroups": [target_group], "resources": ["synctargets"], "resourceNames": [target_name], "verbs": ["get", "list", "watch"] }),
         json!({ "apiGroups": [target_group], "resources": ["synctargets/status"], "resourceNames": [target_name], "verbs": ["get", "patch", "update"] }),
         access(),
     ];
     vec![
-        Fixture::namespaced("", "serviceaccounts", SYNCER_NAMESPACE, &account(SYNCER_NAMESPACE, &name)),
-        Fixture::cluster_scoped(RBAC, "clusterroles", &role(&name, &rules)),
-        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(&name, SYNCER_NAMESPACE)),
+        Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &account(syncer)),
+        Fixture::cluster_scoped(RBAC, "clusterroles", &role(syncer.as_str(), &rules)),
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(syncer.as_str(), syncer)),
     ]
 }
 
@@ -86,21 +84,27 @@ fn accepted_claims() -> Vec<Value> {
     accepted.collect()
 }
 
-fn account(namespace: &str, name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": namespace, "name": name } })
+/// The account of a syncer: the one that `syncer-gen` gives out tokens of.
+fn account(syncer: &SyncerId) -> Value {
+    let labels = json!({ REGISTRATION_LABEL: syncer.as_str() });
+    json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "namespace": ACCOUNT_NAMESPACE, "name": syncer.as_str(), "labels": labels },
+    })
 }
 
 fn role(name: &str, rules: &[Value]) -> Value {
     json!({ "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules })
 }
 
-fn grant(name: &str, namespace: &str) -> Value {
+fn grant(role: &str, syncer: &SyncerId) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": "ClusterRoleBinding",
-        "metadata": { "name": name },
-        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": name }],
+        "metadata": { "name": role },
+        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": role },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": ACCOUNT_NAMESPACE, "name": syncer.as_str() }],
     })
 }
 

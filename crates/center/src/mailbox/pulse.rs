@@ -40,6 +40,20 @@ pub struct Standing {
     pub generation: i64,
     /// Whether withdrawals from its mailbox are held, as a condition.
     pub held: Condition,
+    /// Whether the center installed its syncer.
+    pub installed: Installed,
+}
+
+/// What can be said of a syncer's installation by the center.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub enum Installed {
+    /// It is not asked for.
+    #[default]
+    NotAsked,
+    /// It is, and nothing came of it yet: what was said before holds.
+    Unsaid,
+    /// How it went, as a condition.
+    Said(Condition),
 }
 
 /// What a SyncTarget's status should say.
@@ -93,6 +107,19 @@ pub fn judge(
     if known || standing.held.status == ConditionStatus::True {
         let held = Condition { last_transition_time: time(now), ..standing.held.clone() };
         changed |= condition::set(&mut conditions, held);
+    }
+    match &standing.installed {
+        Installed::Said(said) => {
+            let observed_generation = Some(standing.generation);
+            let said = Condition { last_transition_time: time(now), observed_generation, ..said.clone() };
+            changed |= condition::set(&mut conditions, said);
+        }
+        Installed::Unsaid => {}
+        Installed::NotAsked => {
+            let before = conditions.len();
+            conditions.retain(|condition| condition.type_ != types::SYNCER_INSTALLED);
+            changed |= conditions.len() != before;
+        }
     }
     let heard = pulse.map(|pulse| pulse.heard);
     let due = match (written, heard) {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_api::edge::UpsyncSet;
 use mailboat_object::key::KindId;
+use mailboat_registration::SyncerId;
 use serde_json::{Value, json};
 
-use super::SYNCER;
 use super::contents::{CONFIGURATION, access};
 use crate::denature;
 
@@ -48,7 +48,7 @@ pub struct SyncedKinds {
 }
 
 /// The rules of the syncer's role in its mailbox, sorted.
-pub fn rules(synced: &SyncedKinds) -> Vec<Value> {
+pub fn rules(syncer: &SyncerId, synced: &SyncedKinds) -> Vec<Value> {
     let mut status: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     status.entry(CONFIGURATION.0).or_default().extend(CONFIGURATION.1.map(str::to_owned));
     for kind in synced.carried.iter().filter(|kind| may_write(kind)) {
@@ -63,7 +63,7 @@ pub fn rules(synced: &SyncedKinds) -> Vec<Value> {
         access(),
         json!({ "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version"], "verbs": ["get"] }),
         json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"] }),
-        json!({ "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [SYNCER], "verbs": ["create"] }),
+        json!({ "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [syncer.as_str()], "verbs": ["create"] }),
     ];
     for (group, resources) in status {
         rules.push(json!({ "apiGroups": [group], "resources": resources, "verbs": ["patch"] }));

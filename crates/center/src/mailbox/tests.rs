@@ -1,5 +1,6 @@
-use mailboat_api::condition::{ConditionStatus, types};
+use mailboat_api::condition::{Condition, ConditionStatus, types};
 use mailboat_api::edge::UpsyncSet;
+use mailboat_registration::SyncerId;
 use serde_json::Value;
 
 use super::*;
@@ -25,7 +26,7 @@ fn a_mailbox_is_named_after_its_target_and_says_so() {
 
 #[test]
 fn a_mailbox_holds_bindings_with_claims_accepted_and_no_finalizer() {
-    let all = contents("root:espw", &SyncedKinds::default());
+    let all = contents("root:espw", &syncer(), &SyncedKinds::default());
     let bindings: Vec<(String, String)> = all
         .iter()
         .filter(|fixture| fixture.kind.resource() == "apibindings")
@@ -50,6 +51,47 @@ fn a_mailbox_holds_bindings_with_claims_accepted_and_no_finalizer() {
         assert!(json_of(fixture)["metadata"].get("finalizers").is_none(), "{}", fixture.name);
     }
     assert_eq!(all[0].name.as_str(), "mailboat:center", "the center's own access comes first");
+}
+
+fn syncer() -> SyncerId {
+    SyncerId::new("florin", "f99e773f-3db2-439e-8054-827c4ac55368")
+}
+
+#[test]
+fn the_role_that_follows_placements_is_bound_to_the_account_that_tokens_are_of() {
+    let all = contents("root:espw", &syncer(), &SyncedKinds::default());
+    let find = |resource: &str, name: &str| {
+        let found =
+            all.iter().find(|fixture| fixture.kind.resource() == resource && fixture.name.as_str() == name);
+        json_of(found.expect(resource))
+    };
+    let account = find("serviceaccounts", syncer().as_str());
+    let binding = find("clusterrolebindings", "mailboat-syncer");
+    let subject = &binding["subjects"][0];
+    assert_eq!(subject["name"], account["metadata"]["name"]);
+    assert_eq!(subject["namespace"], account["metadata"]["namespace"]);
+    let accounts = all.iter().filter(|fixture| fixture.kind.resource() == "serviceaccounts").count();
+    assert_eq!(accounts, 1);
+}
+
+#[test]
+fn what_came_of_an_installation_is_said_until_it_is_not_asked_for() {
+    let said = |installed: Installed| Standing { installed, ..Standing::default() };
+    let condition = Condition {
+        type_: types::SYNCER_INSTALLED.to_owned(),
+        status: ConditionStatus::True,
+        reason: "Installed".to_owned(),
+        ..Condition::default()
+    };
+    let installed = said(Installed::Said(condition));
+    let first = judge(&[], None, None, &installed, 10, LIMITS).expect("first words");
+    assert_eq!(status(&first, types::SYNCER_INSTALLED), (ConditionStatus::True, "Installed".to_owned()));
+    assert_eq!(judge(&first.conditions, None, None, &installed, 20, LIMITS), None);
+    let begins = judge(&first.conditions, None, None, &said(Installed::Unsaid), 20, LIMITS);
+    assert_eq!(begins, None, "a center that begins takes nothing back");
+    let not_asked =
+        judge(&first.conditions, None, None, &said(Installed::NotAsked), 20, LIMITS).expect("a change");
+    assert_eq!(mailboat_api::condition::find(&not_asked.conditions, types::SYNCER_INSTALLED), None);
 }
 
 /// Whether the rules let somebody do something, as RBAC reads them.
@@ -91,7 +133,7 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ]
         .into(),
     };
-    let rules = rules(&synced);
+    let rules = rules(&syncer(), &synced);
     for (verb, group, resource, name) in [
         ("get", "", "secrets", "x"),
         ("watch", "apps", "deployments", "x"),
@@ -103,7 +145,7 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ("create", "", "configmaps", "x"),
         ("create", "", "namespaces", "x"),
         ("create", "rbac.authorization.k8s.io.denatured", "roles", "x"),
-        ("create", "", "serviceaccounts/token", SYNCER),
+        ("create", "", "serviceaccounts/token", syncer().as_str()),
     ] {
         assert!(allows(&rules, verb, group, resource, name), "may not {verb} {resource}.{group} {name}");
     }
@@ -127,7 +169,7 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
 
 #[test]
 fn a_syncer_may_report_on_its_own_target_only() {
-    let all = reporting("edge.kubestellar.io", "florin");
+    let all = reporting(&syncer(), "edge.kubestellar.io", "florin");
     let role = all.iter().find(|fixture| fixture.kind.resource() == "clusterroles").expect("a role");
     let rules = json_of(role)["rules"].as_array().expect("rules").clone();
     assert!(allows(&rules, "patch", "edge.kubestellar.io", "synctargets/status", "florin"));

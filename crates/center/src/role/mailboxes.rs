@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_api::edge::UpsyncSet;
-use mailboat_api::names::group;
+use mailboat_api::names::{annotation, group};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::plan::Verdict;
@@ -13,6 +13,7 @@ use mailboat_engine::route::{Destination, DestinationId};
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
+use mailboat_registration::SyncerId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
@@ -41,6 +42,7 @@ pub(super) struct Mailboxes {
 /// One mailbox that can be written.
 struct Mailbox {
     workspace: Name,
+    syncer: SyncerId,
     cluster: ClusterId,
     destination: Option<DestinationId>,
     the_one: TheOne,
@@ -70,6 +72,9 @@ impl Mailboxes {
     /// A Workspace of the provider was seen.
     pub(super) fn observe(&mut self, workspace: &Object, orders: &mut Vec<Order>) {
         let Some(Found { name, cluster: Some(cluster) }) = Found::of(workspace) else { return };
+        // Its syncer is called after the SyncTarget. One whose annotation was taken away gets it back, and is seen then.
+        let Some(target) = workspace.annotation(annotation::SYNC_TARGET_NAME) else { return };
+        let syncer = SyncerId::new(&target, &name.sync_target_uid);
         let uid = Uid::parse(&name.sync_target_uid);
         if self.all.get(&uid).is_some_and(|mailbox| mailbox.cluster == cluster) || workspace.deleting {
             return;
@@ -85,6 +90,7 @@ impl Mailboxes {
         self.stale.insert(uid.clone());
         let mailbox = Mailbox {
             workspace: workspace.key.name.clone(),
+            syncer,
             cluster,
             destination: None,
             the_one: TheOne::default(),
@@ -123,6 +129,12 @@ impl Mailboxes {
     /// Where a SyncTarget's copies go, once they can.
     pub(super) fn destination(&self, uid: &Uid) -> Option<DestinationId> {
         self.all.get(uid)?.destination
+    }
+
+    /// The cluster of a SyncTarget's mailbox, once copies can go there.
+    pub(super) fn furnished(&self, uid: &Uid) -> Option<&ClusterId> {
+        let mailbox = self.all.get(uid)?;
+        mailbox.destination.map(|_| &mailbox.cluster)
     }
 
     /// The SyncTarget whose copies go to a destination.
@@ -237,7 +249,7 @@ impl Mailboxes {
                 carried: mailbox.kinds.keys().cloned().collect(),
                 upsync: mailbox.upsync.clone(),
             };
-            let mut fixtures = contents(&self.path, &synced);
+            let mut fixtures = contents(&self.path, &mailbox.syncer, &synced);
             if self.told {
                 let kind = KindId::new(group::EDGE, "syncerconfigs");
                 fixtures.extend(mailbox.the_one.configs().map(|config| Fixture {

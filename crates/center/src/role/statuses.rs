@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::mailboxes::Mailboxes;
-use crate::mailbox::{Limits, Pulse, Standing, judge};
+use crate::mailbox::{Installed, Limits, Pulse, Standing, judge};
 use crate::schedule::Schedule;
 
 /// What could not be written is tried again after this.
@@ -190,7 +190,8 @@ impl Statuses {
         let unschedulable = target.get(&["spec", "unschedulable"]).and_then(Raw::as_bool).unwrap_or_default();
         let generation = i64::try_from(target.generation).unwrap_or_default();
         let held = (seen.held)(&target.key);
-        let standing = Standing { mailbox_missing, unschedulable, generation, held };
+        let installed = (seen.installed)(&target.uid);
+        let standing = Standing { mailbox_missing, unschedulable, generation, held, installed };
         let pulse = self.pulses.get(&target.uid).copied();
         let judged = judge(&conditions, written, pulse, &standing, now.wall_seconds, self.limits)?;
         let mut patch = json!({ "conditions": judged.conditions });
@@ -210,6 +211,8 @@ pub(super) struct Sight<'a> {
     pub(super) mailboxes: &'a Mailboxes,
     /// Whether something is held that can be confirmed on an object.
     pub(super) held: &'a dyn Fn(&Key) -> Condition,
+    /// Whether the center installed a SyncTarget's syncer, where that is asked of it.
+    pub(super) installed: &'a dyn Fn(&Uid) -> Installed,
     /// A placement that is out of sight, as it was last read.
     pub(super) last_seen: &'a dyn Fn(&Key) -> Option<&'a Arc<Object>>,
     /// What an EdgePlacement's status should say.

@@ -169,6 +169,7 @@ impl CenterRole {
             schedule: &self.schedule,
             mailboxes: &self.mailboxes,
             held: &|key| withheld::condition(self.withheld.get(key)),
+            installed: &|uid| self.installing.said(uid),
             last_seen: &|key| self.endings.last_seen(key),
             placement: &|placement| self.placement_status(now, store, engine, placement),
         };

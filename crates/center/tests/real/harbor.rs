@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use mailboat_api::names::export;
-use mailboat_center::assemble::Settings;
+use mailboat_center::assemble::{Installing, Settings};
 use mailboat_center::init::{Done, init};
 use mailboat_center::setup::Offer;
 use mailboat_cluster::{Connection, Source};
@@ -21,6 +21,8 @@ use tokio::task::JoinHandle;
 pub(crate) const SOON: Duration = Duration::from_mins(2);
 /// kcp takes some seconds for each kind that is new to it.
 pub(crate) const BOUND: Duration = Duration::from_mins(6);
+/// Nobody runs it here.
+pub(crate) const SYNCER_IMAGE: &str = "example.org/mailboat-syncer:test";
 const EDGE: &str = "edge.kubestellar.io/v2alpha1";
 
 /// The kinds that mailboxes have here; not all of ours, since each takes kcp some seconds.
@@ -77,7 +79,8 @@ impl Harbor {
 
     /// Starts a center.
     pub(crate) fn sail(&mut self) {
-        let settings = Settings::new(self.source(), &self.provider);
+        let mut settings = Settings::new(self.source(), &self.provider);
+        settings.installs = Some(Installing { image: SYNCER_IMAGE.to_owned(), server: None });
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async {

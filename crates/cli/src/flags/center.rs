@@ -1,10 +1,13 @@
 //! The flags of the center.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::builder::PossibleValue;
+use clap::{Args, Subcommand, ValueEnum};
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
+use mailboat_center::parts::Part;
 use mailboat_cluster::{Rate, Source};
 
 use super::LogFormat;
@@ -13,6 +16,8 @@ const NOTES: &str = "\
 Examples:
   mailboat center init        once, and after each upgrade
   mailboat center             runs until it is told to end
+  mailboat center --parts scheduler,summarizer --listen :8081
+                              beside one with --parts mailbox-controller,translator
 
 Both act as the user of the kubeconfig, who should be in the group mailboat:center; never as an
 administrator of kcp's shards.";
@@ -40,6 +45,15 @@ pub struct CenterArguments {
     /// Let one of several centers write at a time, by a Lease in the provider workspace; the others stand by, warm
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub leader_elect: bool,
+    /// What of a center this process does; other processes do the rest, and those with the same parts stand by for each other
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_values_t = Part::ALL.map(CenterPart))]
+    pub parts: Vec<CenterPart>,
+    /// Install the syncer from this image in edges whose SyncTarget names a Secret with their kubeconfig
+    #[arg(long, value_name = "IMAGE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub syncer_image: Option<String>,
+    /// The center's URL as these edges reach it, if that is not the kubeconfig's own
+    #[arg(long, value_name = "URL", requires = "syncer_image", value_parser = super::server_url)]
+    pub syncer_server: Option<String>,
     /// Where health and metrics are served: address:port, or :port for every address
     #[arg(long, value_name = "ADDRESS", default_value = ":8080", value_parser = super::syncer::listen_address)]
     pub listen: SocketAddr,
@@ -49,6 +63,38 @@ pub struct CenterArguments {
     /// Which log lines are written: error, warn, info, debug or trace, or by part, such as info,mailboat_cluster=debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "MAILBOAT_LOG")]
     pub log_level: String,
+}
+
+/// A part of the center, as it is named on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CenterPart(pub Part);
+
+impl fmt::Display for CenterPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+impl ValueEnum for CenterPart {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [CenterPart; 4] = [
+            CenterPart(Part::MailboxController),
+            CenterPart(Part::Scheduler),
+            CenterPart(Part::Translator),
+            CenterPart(Part::Summarizer),
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            Part::MailboxController => "Mailboxes, what stands in them, and SyncTargets' conditions",
+            Part::Scheduler => "SinglePlacementSlices, and what Locations lead to",
+            Part::Translator => "Copies in mailboxes, what syncers are told, and EdgePlacements' status",
+            Part::Summarizer => "StatusSummaries",
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
 }
 
 /// What the center does besides running.

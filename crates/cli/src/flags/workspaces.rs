@@ -129,6 +129,9 @@ pub struct LocationArguments {
     /// Labels, as key=value; one at least
     #[arg(value_name = "LABEL", value_parser = super::label)]
     pub labels: Vec<(String, String)>,
+    /// The edge's kubeconfig, for the center to install the syncer with: kept in a Secret that the center may read
+    #[arg(long, value_name = "FILE")]
+    pub edge_kubeconfig: Option<PathBuf>,
     /// Where
     #[command(flatten)]
     pub inventory: InventoryFlags,

@@ -18,10 +18,12 @@ use std::sync::{Arc, LazyLock, PoisonError, Weak};
 use std::time::Duration;
 
 use kube::Client;
+use mailboat_api::condition::types;
 use mailboat_api::names::{MailboxName, export};
 use mailboat_center::init::init;
 use mailboat_center::setup::Offer;
 use mailboat_cluster::{Connection, Settings, Source};
+use mailboat_registration::SyncerId;
 use mailboat_testkit::{ADMIN, CENTER_USER, Center, Companion, EdgeSpec, World, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,6 +48,11 @@ const EDGES: [(&str, &[&str]); 2] = [
     ("florin", &["loc-name=florin", "env=prod"]),
     ("guilder", &["loc-name=guilder", "env=prod", "extended=yes"]),
 ];
+
+/// The edge whose syncer the center installs by itself; the other's is registered by hand.
+const INSTALLED: &str = "guilder";
+/// Nobody runs it here: syncers are started by the tests, as the programs that they are.
+const IMAGE: &str = "example.org/mailboat-syncer:test";
 
 /// Version, kind, namespace and name.
 pub(crate) type Named<'n> = (&'n str, &'n str, &'n str, &'n str);
@@ -138,12 +145,20 @@ impl Fleet {
             let mut words = vec!["ensure", "location", name];
             words.extend(labels);
             words.extend(["--imw", &fleet.inventory, "--espw", &fleet.provider]);
+            let kubeconfig = fleet.edges.edge(name).kubeconfig(ADMIN).unwrap();
+            if name == INSTALLED {
+                words.extend(["--edge-kubeconfig", text(&kubeconfig)]);
+            }
             mailboat(&fleet.admin("root"), &words).await.well();
         }
         for (name, _) in EDGES {
             let mailbox = fleet.mailbox_of(name).await;
             fleet.mailboxes.insert(name, mailbox);
-            fleet.register(name).await;
+            if name == INSTALLED {
+                fleet.await_installation(name).await;
+            } else {
+                fleet.register(name).await;
+            }
             fleet.start_syncer(name);
         }
         fleet
@@ -178,12 +193,22 @@ impl Fleet {
 
     /// Starts a center.
     pub(crate) fn start_center(&self) {
-        self.running().center = Some(self.launch_center("center"));
+        self.running().center = Some(self.launch_center("center", &[]));
     }
 
     /// Starts one more, which waits while another writes.
     pub(crate) fn start_standby(&self) {
-        self.running().standby = Some(self.launch_center("standby"));
+        self.running().standby = Some(self.launch_center("standby", &[]));
+    }
+
+    /// Starts a center that does these parts alone.
+    pub(crate) fn start_parts(&self, parts: &str) {
+        self.running().center = Some(self.launch_center("center", &["--parts", parts]));
+    }
+
+    /// Starts another one that does others.
+    pub(crate) fn start_other_parts(&self, parts: &str) {
+        self.running().standby = Some(self.launch_center("standby", &["--parts", parts]));
     }
 
     /// Kills the center (SIGKILL).
@@ -196,10 +221,11 @@ impl Fleet {
         self.running().standby.take().expect("another one runs").kill().unwrap();
     }
 
-    fn launch_center(&self, name: &str) -> Companion {
+    fn launch_center(&self, name: &str, more: &[&str]) -> Companion {
         let kubeconfig = self.center_file();
         let words = ["center", "--kubeconfig", text(&kubeconfig), "--provider-workspace", &self.provider];
-        let words: Vec<&str> = words.into_iter().chain(["--listen", "127.0.0.1:0"]).collect();
+        let words = words.into_iter().chain(["--listen", "127.0.0.1:0", "--syncer-image", IMAGE]);
+        let words: Vec<&str> = words.chain(more.iter().copied()).collect();
         let program = Path::new(env!("CARGO_BIN_EXE_mailboat"));
         Companion::start(program, &words, &self.file(&format!("{name}.log"))).unwrap()
     }
@@ -228,9 +254,26 @@ impl Fleet {
     async fn register(&self, edge: &str) {
         let file = self.file(&format!("{edge}.yaml"));
         let words = ["prep-for-syncer", edge, "--imw", &self.inventory, "--espw", &self.provider];
-        let more = ["--syncer-image", "example.org/mailboat-syncer:test", "-o", text(&file)];
+        let more = ["--syncer-image", IMAGE, "-o", text(&file)];
         let words: Vec<&str> = words.into_iter().chain(more).collect();
         mailboat(&self.admin("root"), &words).await.well();
+    }
+
+    /// Waits until the center has installed an edge's syncer, and takes the Secret that it made there.
+    async fn await_installation(&self, edge: &str) {
+        let inventory = self.inventory().await;
+        let installed = |found: &Value| {
+            let conditions = found["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|condition| {
+                condition["type"] == types::SYNCER_INSTALLED && condition["status"] == "True"
+            })
+        };
+        let target = inventory.until((EDGE, "SyncTarget", "", edge), "installed", installed).await;
+        let syncer = SyncerId::new(edge, target["metadata"]["uid"].as_str().unwrap());
+        let (cluster, id) = (self.edge(edge).await, syncer.as_str());
+        assert!(cluster.get(("apps/v1", "Deployment", id, id)).await.is_some(), "it would run");
+        let secret = cluster.get(("v1", "Secret", id, id)).await.unwrap();
+        std::fs::write(self.file(&format!("{edge}.yaml")), secret.to_string()).unwrap();
     }
 
     /// The kubeconfig of an edge's syncer: with the token that its registration gave it.

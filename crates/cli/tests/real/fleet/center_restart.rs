@@ -16,7 +16,9 @@ use crate::harbor::{config_map, namespace, put};
 /// At both edges together more than goes unasked.
 const ITEMS: usize = 9;
 const NAMESPACE: &str = "stock";
+const MORE: &str = "more";
 const PLACEMENT: Named<'_> = (EDGE, "EdgePlacement", "", "stock");
+const SLICE: Named<'_> = (EDGE, "SinglePlacementSlice", "", "stock");
 
 #[tokio::test]
 async fn center_restart() {
@@ -85,6 +87,22 @@ async fn center_restart() {
         all_say(edge, "second").await;
     }
 
+    // In two processes, each does what is its own and leaves the rest to the other.
+    fleet.kill_center();
+    fleet.start_other_parts("scheduler,summarizer");
+    place_more(&workload).await;
+    let one = |found: &Value| found["destinations"].as_array().is_some_and(|all| all.len() == 1);
+    workload.until((EDGE, "SinglePlacementSlice", "", MORE), "to florin", one).await;
+    let more = ("v1", "ConfigMap", MORE, MORE);
+    assert!(at_florin.get(more).await.is_none(), "nobody translates yet");
+    fleet.start_parts("mailbox-controller,translator");
+    florin.until(more, "there", |_| true).await;
+    workload.until((EDGE, "StatusSummary", "", MORE), "there", |_| true).await;
+    workload.kubectl(&["delete", "edgeplacement", MORE]).await.well();
+    florin.until_gone(more).await;
+    workload.until_gone((EDGE, "SinglePlacementSlice", "", MORE)).await;
+    fleet.kill_standby();
+
     // Deleted while no center runs, it is still there for the next one, and is confirmed by that.
     fleet.kill_center();
     workload.kubectl(&["delete", "edgeplacement", "stock", "--wait=false"]).await.well();
@@ -93,7 +111,7 @@ async fn center_restart() {
         until_empty(edge).await;
     }
     workload.until_gone(PLACEMENT).await;
-    workload.until_gone((EDGE, "SinglePlacementSlice", "", "stock")).await;
+    workload.until_gone(SLICE).await;
 }
 
 /// Has ConfigMaps of the namespace placed on both edges: all of them, or these.
@@ -105,6 +123,20 @@ async fn select(workload: &Place, names: &[&str]) {
     let placement = json!({
         "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "stock" },
         "spec": { "locationSelectors": [{ "matchLabels": { "env": "prod" } }], "downsync": [test] },
+    });
+    put(&workload.client, &placement).await;
+}
+
+/// Has one ConfigMap in a namespace of its own placed on florin.
+async fn place_more(workload: &Place) {
+    put(&workload.client, &namespace(MORE)).await;
+    put(&workload.client, &config_map(MORE, MORE, "more")).await;
+    let placement = json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": MORE },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "loc-name": "florin" } }],
+            "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "namespaces": [MORE] }],
+        },
     });
     put(&workload.client, &placement).await;
 }
@@ -166,7 +198,7 @@ async fn written(workload: &Place, mailboxes: &[&Place]) -> BTreeMap<String, Str
             versions.insert(format!("{number} {name}"), map.metadata.resource_version.unwrap_or_default());
         }
     }
-    let slice = workload.get((EDGE, "SinglePlacementSlice", "", "stock")).await.unwrap();
+    let slice = workload.get(SLICE).await.unwrap();
     versions.insert("slice".to_owned(), slice["metadata"]["resourceVersion"].to_string());
     versions
 }
