@@ -202,9 +202,10 @@ impl CenterRole {
         Arc::new(singletons)
     }
 
-    /// The route that says on objects to how many edges they go; none where nothing is placed any more.
+    /// The route that says on objects to how many edges they go; none where nothing was ever placed.
     pub(super) fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
-        if self.workspaces.placements(cluster).next().is_none() {
+        // Where something was placed before, what that left behind is still to be put right.
+        if self.workspaces.placements(cluster).next().is_none() && !self.homes.contains_key(cluster) {
             orders.push(Order::Configure(SingletonRoute::id_of(cluster), None));
             return;
         }

@@ -12,11 +12,11 @@ use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{
     Destination, DestinationId, Route, RouteHead, RouteId, Selected, Sources, View,
 };
-use mailboat_engine::want::{Body, Delivery, Hold, Origin, Policy, Want, Withdrawal};
+use mailboat_engine::want::{Body, Delivery, Hold, Origin, Policy, StatusReturn, Want, Withdrawal};
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::body::body;
 use crate::what::What;
@@ -94,7 +94,9 @@ pub struct SingletonRoute {
     head: RouteHead,
     singletons: Arc<Singletons>,
     to: Arc<[DestinationId]>,
-    policy: Arc<Policy>,
+    counting: Arc<Policy>,
+    /// The same, and the status that came from the one edge is taken away.
+    clearing: Arc<Policy>,
 }
 
 impl SingletonRoute {
@@ -111,20 +113,37 @@ impl SingletonRoute {
             head: RouteHead::new(Self::id_of(workspace).0).reading(sources).configured(configuration),
             singletons,
             to: Arc::from([here]),
-            policy: Arc::new(Policy {
-                delivery: Delivery::Overlay,
-                withdrawal: Withdrawal::Leave,
-                ..Policy::plain(marks)
-            }),
+            counting: policy(StatusReturn::Off, Arc::clone(&marks)),
+            clearing: policy(StatusReturn::Subresource, marks),
         }
     }
-}
 
-impl SingletonRoute {
     /// The name of a workspace's route, the same over restarts.
     pub fn id_of(workspace: &ClusterId) -> RouteId {
         RouteId(Name::new(&format!("executing-count/{workspace}")))
     }
+
+    /// What an object is to say, and whether it says the status of one edge while it does not go to one. One that is not
+    /// asked about any more says so until that status is gone.
+    fn count(&self, source: &Object, view: &View<'_>) -> Result<Option<(usize, bool)>, Hold> {
+        let has_status = source.status_json().is_some_and(|status| !matches!(status, b"{}" | b"null"));
+        let has_status_of_one = has_status && says_one(source);
+        Ok(match self.singletons.executing_count(source, view)? {
+            Some(count) => Some((count, count != 1 && has_status_of_one)),
+            None => has_status_of_one.then_some((0, true)),
+        })
+    }
+}
+
+/// Whether an object says that it goes to one edge, which is when its status is that of its copy. It says so until that
+/// status is taken away: then what is to be done is known also after a restart.
+fn says_one(source: &Object) -> bool {
+    source.annotation(annotation::EXECUTING_COUNT).is_some_and(|count| count == "1")
+}
+
+fn policy(status: StatusReturn, marks: Arc<dyn Marks>) -> Arc<Policy> {
+    let (delivery, withdrawal) = (Delivery::Overlay, Withdrawal::Leave);
+    Arc::new(Policy { delivery, withdrawal, status, ..Policy::plain(marks) })
 }
 
 impl Route for SingletonRoute {
@@ -133,7 +152,7 @@ impl Route for SingletonRoute {
     }
 
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
-        Ok(match self.singletons.executing_count(source, view)? {
+        Ok(match self.count(source, view)? {
             Some(_) => {
                 Selected { to: Arc::clone(&self.to), by: Name::new("spec.wantSingletonReportedState") }
             }
@@ -142,7 +161,7 @@ impl Route for SingletonRoute {
     }
 
     fn project(&self, source: &Object, _: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {
-        let Some(count) = self.singletons.executing_count(source, view)? else { return Ok(Vec::new()) };
+        let Some((count, clears)) = self.count(source, view)? else { return Ok(Vec::new()) };
         let mut object = json!({
             "apiVersion": source.api_version(),
             "kind": source.kind_name(),
@@ -158,11 +177,12 @@ impl Route for SingletonRoute {
             slot: source.key.clone(),
             origin: Origin::of(source),
             body: body(&object),
-            policy: Arc::clone(&self.policy),
+            policy: Arc::clone(if clears { &self.clearing } else { &self.counting }),
         }])
     }
 
-    fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
-        Ok(None)
+    fn report(&self, source: &Object, _: &Object, view: &View<'_>) -> Result<Option<Body>, Hold> {
+        let clears = self.count(source, view)?.is_some_and(|(_, clears)| clears);
+        Ok(clears.then(|| body(&Value::Null)))
     }
 }

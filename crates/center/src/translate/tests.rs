@@ -470,6 +470,44 @@ fn the_count_is_put_on_the_object_and_nothing_else_of_it_touched() {
 }
 
 #[test]
+fn the_status_of_one_edge_is_taken_away_when_there_is_not_one() {
+    let apps = json!({ "downsync": [{ "apiGroup": "apps" }] });
+    let knowledge = knowledge();
+    let view = View::new(&knowledge.store);
+    let saying = |count: &str, status: &Value| {
+        let mut json = commond();
+        json["metadata"]["annotations"]["kubestellar.io/executing-count"] = json!(count);
+        json["status"] = status.clone();
+        object(WORKSPACE, "replicasets.apps", &json)
+    };
+    let (ready, none) = (json!({ "readyReplicas": 2 }), json!({}));
+    for (placements, source, count, clears) in [
+        (&[(&apps, &[1][..], true)][..], saying("1", &ready), Some("1"), false),
+        (&[(&apps, &[1, 2], true)], saying("1", &ready), Some("2"), true),
+        (&[(&apps, &[], true)], saying("1", &ready), Some("0"), true),
+        // Nobody asks any more, or nothing is placed: first its status goes, then the count.
+        (&[(&apps, &[1], false)], saying("1", &ready), Some("0"), true),
+        (&[], saying("1", &ready), Some("0"), true),
+        (&[(&apps, &[1], false)], saying("1", &none), None, false),
+        // What somebody else reports into an object that never had one edge is theirs.
+        (&[(&apps, &[1, 2], true)], saying("2", &ready), Some("2"), false),
+        (&[], saying("2", &ready), None, false),
+    ] {
+        let all = Arc::new(singletons(placements));
+        let here = ClusterId::new(WORKSPACE);
+        let route = SingletonRoute::new(&here, DestinationId(9), all, Vec::new(), Digest::NONE, marks());
+        let wants = route.project(&source, &destination(9), &view).expect("decided");
+        let said = wants.first().map(|want| body(want)["metadata"]["annotations"].clone());
+        let said = said.map(|said| said["kubestellar.io/executing-count"].clone());
+        assert_eq!(said, count.map(Value::from), "{placements:?}");
+        let returns = wants.first().is_some_and(|want| want.policy.status == StatusReturn::Subresource);
+        assert_eq!(returns, clears, "{placements:?}");
+        let report = route.report(&source, &source, &view).expect("decided");
+        assert_eq!(report.map(|body| body.json.to_vec()), clears.then(|| b"null".to_vec()), "{placements:?}");
+    }
+}
+
+#[test]
 fn a_confirmation_on_a_placement_asks_for_nothing_else() {
     let placement = |annotations: serde_json::Value, resources: &str| {
         let json = json!({

@@ -54,9 +54,14 @@ async fn singleton() {
     // At two edges, at none, and no more asked for.
     patch(&workload.client, PLACEMENT, to(&json!({ "env": "prod" }))).await;
     florin.until(KIOSK, "there", |_| true).await;
-    workload.until(KIOSK, "at two edges", |found| count(found) == "2").await;
+    let bare = |number: &'static str| {
+        move |found: &Value| count(found) == number && found["status"].get("readyReplicas").is_none()
+    };
+    workload.until(KIOSK, "at two edges, without the status of one", bare("2")).await;
+    patch(&workload.client, PLACEMENT, to(&json!({ "extended": "yes" }))).await;
+    workload.until(KIOSK, "at one again, with its status", ready(3)).await;
     patch(&workload.client, PLACEMENT, to(&json!({ "env": "nowhere" }))).await;
-    workload.until(KIOSK, "at none", |found| count(found) == "0").await;
+    workload.until(KIOSK, "at none", bare("0")).await;
     for edge in [&florin, &guilder] {
         edge.until_gone(KIOSK).await;
     }
