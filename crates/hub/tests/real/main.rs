@@ -3,6 +3,7 @@
 
 mod flow;
 mod helm;
+mod informers;
 mod kubectl;
 mod rights;
 mod served;
