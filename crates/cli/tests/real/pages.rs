@@ -10,7 +10,8 @@ use mailboat_testkit::build::Programs;
 use crate::up::Up;
 
 /// In docs/scenarios, one after the other in one world: each takes away what it made.
-const PAGES: [&str; 4] = ["customize", "mailbox-lifecycle", "move-workload", "summary"];
+const PAGES: [&str; 6] =
+    ["customize", "mailbox-lifecycle", "move-workload", "singleton", "summary", "two-owners"];
 
 #[test]
 fn pages() {
