@@ -22,6 +22,8 @@ async fn workspaces() {
     scene.one_goes_through_workspaces_as_through_folders().await;
     scene.what_is_not_there_is_not_entered().await;
     scene.an_edge_is_described_once_however_often_it_is_done(&provider.workspace.path).await;
+    scene.a_kind_is_offered_and_its_objects_can_be_made().await;
+    scene.what_a_placement_would_do_is_told_before_and_why_after(&provider).await;
     scene.a_workload_workspace_is_made_and_removed(&provider.workspace.path).await;
 }
 
@@ -110,6 +112,95 @@ impl Scene {
         mailboat(self.file(), &remove).await.well();
         let said = mailboat(self.file(), &remove).await.well();
         assert!(said.err.contains("synctargets guilder: not there"), "{said:?}");
+    }
+
+    async fn a_kind_is_offered_and_its_objects_can_be_made(&self) {
+        let at = format!("{}:b", self.home);
+        let file = self.kubeconfig.with_file_name("crd.yaml");
+        let crd = |field: &str| {
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\n\
+                 spec:\n  group: example.com\n  scope: Namespaced\n  names: {{plural: widgets, kind: Widget}}\n  versions:\n  \
+                 - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+                 properties: {{spec: {{type: object, properties: {{{field}: {{type: string}}}}}}}}\n"
+            )
+        };
+        fs::write(&file, crd("color")).unwrap();
+        let import = ["api", "import", "-f", file.to_str().unwrap(), "--workspace", &at, "--bind"];
+        let said = mailboat(self.file(), &import).await.well();
+        assert!(said.out.contains("apiexport.apis.kcp.io/example.com created"), "{said:?}");
+        let again = mailboat(self.file(), &import).await.well();
+        assert!(
+            again.out.lines().count() == 3 && again.out.lines().all(|line| line.ends_with("unchanged")),
+            "{again:?}"
+        );
+        let widget = self.kubeconfig.with_file_name("widget.yaml");
+        fs::write(&widget, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one, namespace: default}\nspec: {color: red}\n")
+            .unwrap();
+        mailboat(self.file(), &["ws", &format!(":{at}")]).await.well();
+        kubectl(self.file(), &["apply", "-f", widget.to_str().unwrap()]).await.well();
+        // Another definition takes the place of the first, and what was made stays.
+        fs::write(&file, crd("shape")).unwrap();
+        let said = mailboat(self.file(), &import).await.well();
+        assert!(said.out.contains("apiexport.apis.kcp.io/example.com changed"), "{said:?}");
+        kubectl(self.file(), &["get", "widgets", "one", "-n", "default"]).await.well();
+        fs::write(&file, "kind: ConfigMap\napiVersion: v1\n").unwrap();
+        mailboat(self.file(), &import).await.refused_with(&["CustomResourceDefinition"]);
+        mailboat(self.file(), &["ws", &format!(":{}", self.home)]).await.well();
+    }
+
+    async fn what_a_placement_would_do_is_told_before_and_why_after(&self, provider: &Provider<'_>) {
+        let (wmw, espw, imw) =
+            (format!("{}:asked", self.home), &provider.workspace.path, &provider.inventory.path);
+        provider.mailbox("florin").await;
+        mailboat(
+            self.file(),
+            &["ensure", "location", "florin", "env=prod", "city=capital", "--imw", imw, "--espw", espw],
+        )
+        .await
+        .well();
+        mailboat(self.file(), &["ensure", "wmw", &wmw, "--with-kube", "false", "--espw", espw]).await.well();
+        mailboat(self.file(), &["ws", &format!(":{wmw}")]).await.well();
+        let page = self.kubeconfig.with_file_name("page.yaml");
+        let shop = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n";
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: shop\n  labels: {app: shop}\n  \
+             annotations: {edge.kubestellar.io/expand-parameters: \"true\"}\ndata: {at: \"%(city)\"}\n";
+        fs::write(&page, format!("{shop}{map}")).unwrap();
+        kubectl(self.file(), &["apply", "-f", page.to_str().unwrap()]).await.well();
+        let placement = self.kubeconfig.with_file_name("shops.yaml");
+        let text = |env: &str| {
+            format!(
+                "apiVersion: edge.kubestellar.io/v2alpha1\nkind: EdgePlacement\nmetadata: {{name: shops}}\nspec:\n  \
+                 locationSelectors: [{{matchLabels: {{env: {env}}}}}]\n  downsync:\n  - apiGroup: \"\"\n    resources: [configmaps]\n    \
+                 labelSelectors: [{{matchLabels: {{app: shop}}}}]\n"
+            )
+        };
+        fs::write(&placement, text("prod")).unwrap();
+        let plan = ["plan", "-f", placement.to_str().unwrap(), "--espw", espw, "--imw", imw];
+        let planned = mailboat(self.file(), &plan).await.well();
+        let line =
+            planned.out.lines().nth(1).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(line, "florin create configmaps shop/page", "{planned:?}");
+        let counted = mailboat(self.file(), &[&plan[..], &["--exit-code"]].concat()).await;
+        assert_eq!(counted.code, Some(3), "{counted:?}");
+        fs::write(&placement, text("nowhere")).unwrap();
+        let nothing = mailboat(self.file(), &[&plan[..], &["--exit-code"]].concat()).await.well();
+        assert!(nothing.out.contains("nothing would change"), "{nothing:?}");
+
+        fs::write(&placement, text("prod")).unwrap();
+        kubectl(self.file(), &["apply", "-f", placement.to_str().unwrap()]).await.well();
+        let why = ["why", "configmap/page", "-n", "shop", "--espw", espw, "--imw", imw];
+        let told = mailboat(self.file(), &why).await.well();
+        for words in ["selected by spec.downsync[0]", "edge florin", ".data.at", "nothing stands there"] {
+            assert!(told.out.contains(words), "{words:?} is not said: {told:?}");
+        }
+        let data = mailboat(self.file(), &[&why[..], &["-o", "json"]].concat()).await.well();
+        let data: Value = serde_json::from_str(&data.out).unwrap();
+        assert_eq!(data["placements"][0]["edges"][0]["location"], "florin", "{data}");
+        mailboat(self.file(), &["why", "configmap/missing", "-n", "shop", "--espw", espw])
+            .await
+            .refused_with(&["missing"]);
+        mailboat(self.file(), &["ws", &format!(":{}", self.home)]).await.well();
     }
 
     async fn a_workload_workspace_is_made_and_removed(&self, provider: &str) {
