@@ -22,6 +22,7 @@ use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
 use crate::slots::{Reading, Settled, SlotId, Told, Written};
+use crate::want::StatusReturn;
 use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
 /// Names a call under way.
@@ -183,6 +184,10 @@ impl Engine {
             return None;
         }
         let state = self.slots.get_mut(id)?;
+        // While nothing is to come back, the source's status is somebody else's: what was reported need not stand there.
+        if matches!(&sight.wanted, WantedHere::By(want) if want.policy.status == StatusReturn::Off) {
+            state.record.reported = Digest::NONE;
+        }
         if let Some(passing) = state.passing.said().filter(|_| !matches!(sight.target, Seen::Unknown(_))) {
             passing.written = None;
         }

@@ -154,7 +154,12 @@ pub(crate) fn translator(name: &str, destinations: &[u32]) -> Skeleton {
 
 /// The edge syncer: everything in a mailbox to its cluster; status comes back.
 pub(crate) fn edge_syncer(name: &str, from: &str, to: u32) -> Skeleton {
-    let policy = Policy { status: StatusReturn::Subresource, ..policy() };
+    returning(name, from, to, StatusReturn::Subresource)
+}
+
+/// The same, and status comes back in this way.
+pub(crate) fn returning(name: &str, from: &str, to: u32, status: StatusReturn) -> Skeleton {
+    let policy = Policy { status, ..policy() };
     let project = |source: &Object, to: &Destination, _: &View<'_>| Ok(vec![(at(to, source), data(source))]);
     Skeleton::new(name, from, "configmaps", policy, Box::new(move |_, _| Ok(vec![to])), Box::new(project))
 }

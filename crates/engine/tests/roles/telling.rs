@@ -1,6 +1,9 @@
 //! What comes back: status, and why a slot stands as it stands.
 
+use mailboat_engine::want::StatusReturn;
+
 use crate::prelude::*;
+use crate::roles::returning;
 
 #[test]
 fn status_comes_back_to_the_source() {
@@ -19,6 +22,32 @@ fn status_comes_back_to_the_source() {
     written(&mut world);
     world.run();
     assert_eq!(written(&mut world), Vec::<String>::new(), "H23: a status does not chase itself");
+}
+
+#[test]
+fn status_that_was_taken_away_while_none_was_wanted_comes_back_when_it_is() {
+    let mut world = world();
+    let (mailbox, edge) =
+        (key("tenant", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
+    world.put(&mailbox, config_map("1"));
+    let configured = |world: &mut World, status: StatusReturn| {
+        configure(world, returning("s", "tenant", FLORIN, status));
+        known(world);
+        world.run();
+    };
+    configured(&mut world, StatusReturn::Subresource);
+    let mut ready = world.object(&edge).unwrap().clone();
+    ready["status"] = json!({ "ready": 3 });
+    world.put(&edge, ready);
+    world.run();
+    configured(&mut world, StatusReturn::Off);
+    let mut bare = world.object(&mailbox).unwrap().clone();
+    bare.as_object_mut().unwrap().remove("status");
+    world.put(&mailbox, bare);
+    world.run();
+    assert!(world.object(&mailbox).unwrap().get("status").is_none(), "nothing is to come back");
+    configured(&mut world, StatusReturn::Subresource);
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
 }
 
 #[test]
