@@ -74,6 +74,8 @@ pub mod types {
     pub const SYNCER_INSTALLED: &str = "SyncerInstalled";
     /// Withdrawals are held until a user confirms them.
     pub const WITHDRAWAL_HELD: &str = "WithdrawalHeld";
+    /// A placement's deletion waits until what it placed has gone.
+    pub const DELETION_WAITS: &str = "DeletionWaits";
     /// Reason: no heartbeat in time.
     pub const REASON_HEARTBEAT: &str = "ErrorHeartbeat";
 }

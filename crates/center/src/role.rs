@@ -254,6 +254,9 @@ impl CenterRole {
                 if is_the_one(key) {
                     self.mailboxes.sees_the_one(object);
                 }
+                if is_syncer_config(key) {
+                    self.mailboxes.sees_config(key, Some(object));
+                }
                 if let Some(uid) = self.mailboxes.of(&key.cluster) {
                     if is_the_one(key) {
                         self.statuses.hears(uid, object, now);
@@ -377,6 +380,9 @@ impl Role for CenterRole {
             Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => {
                 self.belief.misses(&change.key, change.before.clone());
             }
+            Seen::Absent(_) if is_syncer_config(&change.key) => {
+                self.mailboxes.sees_config(&change.key, None);
+            }
             Seen::Absent(_) | Seen::Unknown(_) => {}
         }
     }
@@ -458,9 +464,11 @@ impl Role for CenterRole {
 }
 
 fn is_the_one(key: &Key) -> bool {
-    key.kind.group() == group::EDGE
-        && key.kind.resource() == "syncerconfigs"
-        && key.name.as_str() == mailboat_api::names::object::THE_ONE
+    is_syncer_config(key) && key.name.as_str() == mailboat_api::names::object::THE_ONE
+}
+
+fn is_syncer_config(key: &Key) -> bool {
+    key.kind.group() == group::EDGE && key.kind.resource() == "syncerconfigs"
 }
 
 /// The kinds that say what goes where.

@@ -18,8 +18,9 @@ use crate::failure::{bad_configuration, before_writing, refusal};
 use crate::flags::ServerFlags;
 use crate::place::{get, key};
 
-/// How long a server may need until something that was just made can be used.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a server may need until something that was just made can be used. A kcp that has just been started, on a machine
+/// with other things to do, takes minutes for the first binding to many kinds.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(6);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A center, and the workspace that one is in.

@@ -44,6 +44,10 @@ pub(super) struct Endings {
     writes: BTreeMap<CallId, Key>,
     reads: BTreeMap<CallId, Key>,
     looks: BTreeMap<CallId, Key>,
+    /// Those that the center may not patch, and so cannot keep until what they placed has gone.
+    unpatchable: BTreeSet<Key>,
+    /// Those of them of which that became otherwise.
+    retell: Vec<Key>,
     /// Not to be written or looked at before.
     not_before: BTreeMap<Key, Moment>,
     /// Not to be read before.
@@ -89,6 +93,8 @@ impl Endings {
             writes: BTreeMap::new(),
             reads: BTreeMap::new(),
             looks: BTreeMap::new(),
+            unpatchable: BTreeSet::new(),
+            retell: Vec::new(),
             not_before: BTreeMap::new(),
             read_at: BTreeMap::new(),
         }
@@ -297,13 +303,17 @@ impl Endings {
         let Some(key) = self.writes.remove(&id) else { return false };
         match reply {
             Ok(_) => {
+                if self.unpatchable.remove(&key) {
+                    self.retell.push(key.clone());
+                }
                 // What was written is seen soon; until then there is nothing to write.
                 self.bare.remove(&key);
                 self.not_before.insert(key, now + AGAIN_AFTER);
             }
             Err(fault) => {
                 let forbidden = fault.kind == FaultKind::Forbidden;
-                if forbidden {
+                if forbidden && self.unpatchable.insert(key.clone()) {
+                    self.retell.push(key.clone());
                     tracing::warn!(%key, "the center may not patch this EdgePlacement, so that its deletion cannot wait for what it placed");
                 }
                 let rest = if forbidden { FORBIDDEN_AGAIN_AFTER } else { GLANCE_EVERY };
@@ -311,6 +321,18 @@ impl Endings {
             }
         }
         true
+    }
+}
+
+impl Endings {
+    /// Whether the center may not patch a placement.
+    pub(super) fn is_unpatchable(&self, key: &Key) -> bool {
+        self.unpatchable.contains(key)
+    }
+
+    /// Placements of which something else is to be told.
+    pub(super) fn take_retell(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.retell)
     }
 }
 

@@ -52,6 +52,8 @@ struct Mailbox {
     /// How many objects of each kind are carried, as the mailbox stores them.
     kinds: BTreeMap<KindId, usize>,
     upsync: BTreeSet<UpsyncSet>,
+    /// What further SyncerConfigs bring up that were placed here like any object.
+    placed: BTreeMap<Name, Vec<UpsyncSet>>,
 }
 
 impl Mailboxes {
@@ -98,6 +100,7 @@ impl Mailboxes {
             carried: BTreeMap::new(),
             kinds: BTreeMap::new(),
             upsync: BTreeSet::new(),
+            placed: BTreeMap::new(),
         };
         self.all.insert(uid, mailbox);
     }
@@ -165,6 +168,28 @@ impl Mailboxes {
         if mailbox.upsync != sets {
             mailbox.the_one.set_upsync(&sets);
             mailbox.upsync = sets;
+            self.stale.insert(uid.clone());
+        }
+    }
+
+    /// A SyncerConfig in a mailbox was seen, or with `None` is gone. What one that was placed there brings up, the syncer may
+    /// write.
+    pub(super) fn sees_config(&mut self, key: &Key, config: Option<&Object>) {
+        let Some(uid) = self.by_cluster.get(&key.cluster) else { return };
+        let Some(mailbox) = self.all.get_mut(uid) else { return };
+        let placed = config.filter(|config| {
+            let marked = self.marks.read(config);
+            matches!(marked, Marked::Ours(mark) if mark.origin.key.cluster != self.provider)
+        });
+        let listed = placed.and_then(|config| config.get(&["spec", "upsync"]));
+        let sets: Vec<UpsyncSet> =
+            listed.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
+        let before = if sets.is_empty() {
+            mailbox.placed.remove(&key.name)
+        } else {
+            mailbox.placed.insert(key.name.clone(), sets.clone())
+        };
+        if before.unwrap_or_default() != sets {
             self.stale.insert(uid.clone());
         }
     }
@@ -247,7 +272,7 @@ impl Mailboxes {
             let Some(mailbox) = self.all.get_mut(&uid) else { continue };
             let synced = SyncedKinds {
                 carried: mailbox.kinds.keys().cloned().collect(),
-                upsync: mailbox.upsync.clone(),
+                upsync: mailbox.upsync.iter().chain(mailbox.placed.values().flatten()).cloned().collect(),
             };
             let mut fixtures = contents(&self.path, &mailbox.syncer, &synced);
             if self.told {

@@ -41,7 +41,7 @@ impl CenterRole {
         let withheld = self.withheld.get(&placement.key);
         let held_back = json!({
             "awaitingConfirmation": withheld.map(Withheld::awaited),
-            "conditions": withheld::conditions(placement, withheld, now.wall_seconds),
+            "conditions": withheld::conditions(placement, withheld, self.endings.is_unpatchable(&placement.key), now.wall_seconds),
         });
         let Some(known) = self.placements.get(&placement.key) else {
             // All that is left to be said of one that is on its way out.

@@ -21,6 +21,9 @@ const VIEWS: [&str; 6] =
 const EDGE_KINDS: [&str; 6] =
     ["customizers", "edgeplacements", "locations", "singleplacementslices", "syncerconfigs", "synctargets"];
 
+/// Edge kinds of which copies stand in mailboxes, and nothing else is read.
+const EDGE_COPIES: &str = "edgesyncconfigs";
+
 /// Edge kinds that are read where they are offered: a provider workspace that an older release set up lacks them.
 const SUMMARY_KINDS: [&str; 2] = ["statussummaries", "summarizers"];
 
@@ -100,6 +103,7 @@ impl Views {
                     for resource in EDGE_KINDS {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
                     }
+                    follow(&at, KindId::new(group::EDGE, EDGE_COPIES), Keep::HeadAndStatus);
                     for resource in SUMMARY_KINDS.into_iter().filter(|_| self.offers_summaries()) {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
                     }

@@ -82,16 +82,41 @@ pub(super) fn condition(withheld: Option<&Withheld>) -> Condition {
     Condition { type_, status, reason, message, ..Condition::default() }
 }
 
-/// The conditions of a placement. Whether something is held is told from the first time on that something is.
-pub(super) fn conditions(placement: &Object, withheld: Option<&Withheld>, now_seconds: u64) -> Value {
+/// Whether a placement's deletion waits until what it placed has gone, as it should.
+fn keeping(unpatchable: bool) -> Condition {
+    let (status, reason, message) = if unpatchable {
+        let message = "the center may not patch this EdgePlacement, so that its deletion cannot wait for what it placed; \
+                       `mailboat ensure wmw` gives it the right";
+        (ConditionStatus::False, "Forbidden", message)
+    } else {
+        (ConditionStatus::True, "Finalized", "")
+    };
+    let (type_, reason, message) = (types::DELETION_WAITS.to_owned(), reason.to_owned(), message.to_owned());
+    Condition { type_, status, reason, message, ..Condition::default() }
+}
+
+/// The conditions of a placement. Whether something is held, and that its deletion would not wait, is told from the first
+/// time on that it is so.
+pub(super) fn conditions(
+    placement: &Object,
+    withheld: Option<&Withheld>,
+    unpatchable: bool,
+    now_seconds: u64,
+) -> Value {
     let before = placement.get(&["status", "conditions"]);
     let mut conditions: Vec<Condition> =
         before.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
-    if withheld.is_some() || find(&conditions, types::WITHDRAWAL_HELD).is_some() {
-        let at = i64::try_from(now_seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
-        let observed_generation = i64::try_from(placement.generation).ok();
-        let last_transition_time = at.map(Time);
-        set(&mut conditions, Condition { last_transition_time, observed_generation, ..condition(withheld) });
+    let at = i64::try_from(now_seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+    let now = Condition {
+        observed_generation: i64::try_from(placement.generation).ok(),
+        last_transition_time: at.map(Time),
+        ..Condition::default()
+    };
+    for (told, said) in [(withheld.is_some(), condition(withheld)), (unpatchable, keeping(unpatchable))] {
+        if told || find(&conditions, &said.type_).is_some() {
+            let Condition { type_, status, reason, message, .. } = said;
+            set(&mut conditions, Condition { type_, status, reason, message, ..now.clone() });
+        }
     }
     if conditions.is_empty() { Value::Null } else { json!(conditions) }
 }
@@ -118,6 +143,9 @@ impl CenterRole {
     ) -> Option<Moment> {
         if !self.started {
             return None;
+        }
+        for key in self.endings.take_retell() {
+            self.statuses.touch(&key);
         }
         let settled = self.known.is_some() && self.stale.is_empty() && orders.is_empty() && !engine.is_busy();
         let nothing_left = |placement: &Key| {

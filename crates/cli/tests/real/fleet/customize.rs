@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{EDGE, Fleet, Named, Place};
-use crate::harbor::patch;
+use crate::harbor::{config_map, patch, put};
 use crate::program::mailboat;
 
 const MENU: Named<'_> = ("v1", "ConfigMap", "pages", "menu");
@@ -50,11 +50,44 @@ async fn customize() {
     held(&workload, "replacements[0].path", 2).await;
     currency(&florin, "in fl").await;
 
+    configuration_travels(&fleet, &workload, &florin).await;
     workload.kubectl(&["delete", "edgeplacement", "pages"]).await.well();
     for edge in [&florin, &guilder] {
         edge.until_gone(MENU).await;
         edge.until_gone(PRICES).await;
     }
+}
+
+/// Syncers' configuration is placed like any object, and brings up what it names; `the-one` stays the center's.
+async fn configuration_travels(fleet: &Fleet, workload: &Place, florin: &Place) {
+    let upsync = json!([{ "apiGroup": "", "resources": ["configmaps"], "namespaces": ["pages"], "names": ["takings"] }]);
+    for (kind, name, spec) in [
+        ("SyncerConfig", "knobs", json!({ "upsync": upsync })),
+        ("SyncerConfig", "the-one", json!({ "upsync": upsync })),
+        ("EdgeSyncConfig", "knobs", json!({})),
+    ] {
+        let config = json!({ "apiVersion": EDGE, "kind": kind, "metadata": { "name": name }, "spec": spec });
+        put(&workload.client, &config).await;
+    }
+    let placement = json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "knobs" },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "loc-name": "florin" } }],
+            "downsync": [{ "apiGroup": "edge.kubestellar.io", "resources": ["edgesyncconfigs", "syncerconfigs"] }],
+        },
+    });
+    put(&workload.client, &placement).await;
+    let (mailbox, takings) = (fleet.mailbox("florin").await, ("v1", "ConfigMap", "pages", "takings"));
+    let knobs = (EDGE, "SyncerConfig", "", "knobs");
+    mailbox.until(knobs, "read by the syncer", |found| found.get("status").is_some()).await;
+    mailbox.until((EDGE, "EdgeSyncConfig", "", "knobs"), "there", |_| true).await;
+    let the_one = mailbox.get((EDGE, "SyncerConfig", "", "the-one")).await.unwrap();
+    assert!(the_one["spec"].get("upsync").is_none(), "{the_one:#}");
+    put(&florin.client, &config_map("pages", "takings", "12")).await;
+    mailbox.until(takings, "brought up", |found| found["data"]["text"] == "12").await;
+    workload.kubectl(&["delete", "edgeplacement", "knobs"]).await.well();
+    mailbox.until_gone(knobs).await;
+    florin.kubectl(&["delete", "configmap", "-n", "pages", "takings"]).await.well();
 }
 
 async fn currency(edge: &Place, text: &str) {
