@@ -204,8 +204,10 @@ impl CenterRole {
 
     /// The route that says on objects to how many edges they go; none where nothing was ever placed.
     pub(super) fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
-        // Where something was placed before, what that left behind is still to be put right.
-        if self.workspaces.placements(cluster).next().is_none() && !self.homes.contains_key(cluster) {
+        // Where something was placed before, what that left behind is still to be put right; but not in a workspace that
+        // is given up. What cannot be read there must not keep its copies from being withdrawn.
+        let was_placed = self.homes.contains_key(cluster) && !self.endings.is_given_up(cluster);
+        if self.workspaces.placements(cluster).next().is_none() && !was_placed {
             orders.push(Order::Configure(SingletonRoute::id_of(cluster), None));
             return;
         }
