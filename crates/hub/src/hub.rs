@@ -9,6 +9,7 @@ use mailboat_machinery::{Machine, Moment, Random, Seeded, Status};
 use mailboat_object::{ClusterId, KindId, Version};
 use tokio::sync::{Notify, watch};
 
+use crate::api_services;
 use crate::bell::Bells;
 use crate::flow::{self, Limits, Pass, Work};
 use crate::gate::Gate;
@@ -231,6 +232,7 @@ impl Changed {
             };
             let begets =
                 (change.made() && is("", "namespaces")) || is("rbac.authorization.k8s.io", "clusterroles");
+            let begets = begets || api_services::concerns(&key.kind);
             if begets || change.unmade() || change.is_going_or_owned() {
                 changed.untidy.insert(key.cluster.clone());
             }

@@ -8,8 +8,8 @@ use mailboat_machinery::{ListRequest, Machine, Moment, Patch, WriteOptions};
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::json;
 
-use crate::Hub;
 use crate::access::rbac::aggregation;
+use crate::{Hub, api_services};
 
 /// How long changes are collected before they are followed: a deletion often comes with many others.
 const COLLECT: Duration = Duration::from_millis(20);
@@ -49,6 +49,7 @@ fn tidy(hub: &Hub, machine: &mut Machine, cluster: &ClusterId, moment: &mut Mome
     follow_roles(machine, cluster, moment)
         + make_accounts(machine, cluster, moment)
         + machine.follow_definitions(cluster, moment)
+        + api_services::follow(machine, cluster, moment)
         + hub.tidy_workspaces(machine, cluster, moment)
         + machine.empty_namespaces(cluster, moment)
         + machine.collect_garbage(cluster, moment)

@@ -15,6 +15,7 @@
 
 pub mod access;
 mod answer;
+mod api_services;
 mod bell;
 pub mod catalog;
 mod cluster;

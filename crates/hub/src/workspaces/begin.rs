@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mailboat_machinery::{Kind, Machine, Marks, Moment, Status, Stored};
 use mailboat_object::{ClusterId, Key};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::index::{self, Reference};
 use super::{ROOT, Round, Workspaces, binding, export, tree};
@@ -15,8 +16,8 @@ use super::{ROOT, Round, Workspaces, binding, export, tree};
 /// What bindings say, and what came of them.
 #[derive(Default)]
 struct Known {
-    /// By spec and status.
-    numbers: HashMap<(Arc<str>, Arc<str>), usize>,
+    /// By digests of spec and status.
+    numbers: HashMap<u128, usize>,
     bindings: Vec<Followed>,
     /// By the bindings of a workspace.
     marks: BTreeMap<Vec<usize>, Arc<Marks>>,
@@ -75,28 +76,38 @@ impl Workspaces {
 
 impl Round<'_, '_> {
     fn begin_bindings(&mut self, cluster: &ClusterId, known: &mut Known) {
+        let bindings = self.all(cluster, &binding::kind());
+        let said: Vec<Option<u128>> = bindings.iter().map(|binding| digest(binding)).collect();
+        let number = |known: &Known, said: Option<u128>| known.numbers.get(&said?).copied();
+        let numbers: Option<Vec<usize>> = said.iter().map(|said| number(known, *said)).collect();
+        // Objects bear what was granted since their bindings were written, together with them. They must be known to
+        // before anything is written here, which would take it off them.
+        let marks = match numbers.and_then(|numbers| known.marks.get(&numbers)) {
+            Some(marks) => Arc::clone(marks),
+            None => self.marks_of(cluster),
+        };
+        self.machine.assume_marks(cluster, &marks);
         let mut numbers = Vec::new();
-        let mut looked_into = false;
-        for binding in self.all(cluster, &binding::kind()) {
-            let says = binding.resting_member("spec").zip(binding.resting_member("status"));
-            if let Some(number) = says.as_ref().and_then(|says| known.numbers.get(says)).copied() {
-                self.take_over(&binding, &known.bindings[number]);
+        let mut all_followed = true;
+        for (binding, said) in bindings.iter().zip(said) {
+            if let Some(number) = number(known, said) {
+                self.take_over(binding, &known.bindings[number]);
                 numbers.push(number);
                 continue;
             }
-            looked_into = true;
-            if let (Some(followed), Some(says)) = (self.look_into(&binding), says) {
-                known.numbers.insert(says, known.bindings.len());
-                numbers.push(known.bindings.len());
-                known.bindings.push(followed);
+            match (self.look_into(binding), said) {
+                (Some(followed), Some(said)) => {
+                    known.numbers.insert(said, known.bindings.len());
+                    numbers.push(known.bindings.len());
+                    known.bindings.push(followed);
+                }
+                _ => all_followed = false,
             }
         }
-        // Objects bear what was granted since their bindings were written, together with them.
-        if let Some(marks) = known.marks.get(&numbers).filter(|_| !looked_into) {
-            self.machine.assume_marks(cluster, marks);
-        } else {
-            let marks = self.follow_claims(cluster);
+        if all_followed {
             known.marks.insert(numbers, marks);
+        } else {
+            self.follow_claims(cluster);
         }
     }
 
@@ -124,6 +135,24 @@ impl Round<'_, '_> {
         let kinds = binding::kinds_of(self.workspaces, self.machine, &found);
         Some(Followed { reference, export, kinds: kinds.into_iter().map(|(kind, _)| kind).collect() })
     }
+}
+
+/// A digest of what a binding says; none if somebody has looked into it. Since when a condition holds is different in
+/// each, and does not matter.
+fn digest(binding: &Stored) -> Option<u128> {
+    const TIME: &str = "\"lastTransitionTime\":\"";
+    let (spec, status) = binding.resting_member("spec").zip(binding.resting_member("status"))?;
+    let mut digest = Xxh3::new();
+    let mut add = |text: &str| {
+        digest.update(&text.len().to_le_bytes());
+        digest.update(text.as_bytes());
+    };
+    add(&spec);
+    for (at, part) in status.split(TIME).enumerate() {
+        // A time, up to the next quotation mark, and what comes after it.
+        add(if at == 0 { part } else { part.split_once('"').map_or("", |(_, rest)| rest) });
+    }
+    Some(digest.digest128())
 }
 
 #[cfg(test)]
@@ -166,13 +195,16 @@ mod tests {
             },
         });
         make(hub, "root:provider", apis("apiresourceschemas"), schema).await;
-        let claim = json!({ "group": "", "resource": "configmaps", "verbs": ["*"] });
+        let claims = json!([
+            { "group": "", "resource": "configmaps", "verbs": ["*"] },
+            { "group": "apis.kcp.io", "resource": "apibindings", "verbs": ["*"] },
+        ]);
         let export = json!({
             "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": "boats" },
             "spec": {
                 "resources": [{ "group": "example.dev", "name": "boats", "schema": "v1.boats.example.dev",
                     "storage": { "crd": {} } }],
-                "permissionClaims": [claim],
+                "permissionClaims": claims,
             },
         });
         make(hub, "root:provider", apis("apiexports"), export).await;
@@ -183,8 +215,12 @@ mod tests {
                 "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": "boats" },
                 "spec": {
                     "reference": { "export": { "path": "root:provider", "name": "boats" } },
-                    "permissionClaims": [{ "group": "", "resource": "configmaps", "verbs": ["*"],
-                        "state": "Accepted", "selector": { "matchAll": true } }],
+                    "permissionClaims": [
+                        { "group": "", "resource": "configmaps", "verbs": ["*"],
+                            "state": "Accepted", "selector": { "matchAll": true } },
+                        { "group": "apis.kcp.io", "resource": "apibindings", "verbs": ["*"],
+                            "state": "Accepted", "selector": { "matchAll": true } },
+                    ],
                 },
             });
             make(hub, &path, apis("apibindings"), binding).await;
@@ -192,6 +228,33 @@ mod tests {
                 "metadata": { "name": "map", "namespace": "default" } });
             make(hub, &path, KindId::new("", "configmaps"), map).await;
         }
+    }
+
+    #[test]
+    fn bindings_that_differ_in_times_alone_say_the_same() {
+        let read = |at: &str, phase: &str| {
+            let cluster = mailboat_object::ClusterId::new("one");
+            let key = key(&cluster, super::binding::kind(), "", "boats");
+            let json = json!({
+                "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
+                "metadata": { "name": "boats", "uid": "u", "resourceVersion": "7" },
+                "spec": { "reference": { "export": { "name": "boats" } } },
+                "status": { "phase": phase, "conditions": [
+                    { "type": "Ready", "status": "True", "lastTransitionTime": at },
+                    { "type": "Valid", "status": "True", "lastTransitionTime": at },
+                ] },
+            });
+            let (flavor, mut texts) = (mailboat_machinery::Flavor::Kcp, mailboat_machinery::Texts::default());
+            super::Stored::from_json(key, json.to_string().as_bytes(), flavor, &mut texts).unwrap()
+        };
+        let (one, other) = ("2026-01-01T00:00:00Z", "2026-11-16T12:39:51Z");
+        let first = super::digest(&read(one, "Bound"));
+        assert!(first.is_some());
+        assert_eq!(super::digest(&read(other, "Bound")), first);
+        assert_ne!(super::digest(&read(one, "Binding")), first);
+        let opened = read(one, "Bound");
+        opened.body();
+        assert_eq!(super::digest(&opened), None);
     }
 
     #[tokio::test]
@@ -209,10 +272,10 @@ mod tests {
                 })
             })
         };
-        assert_eq!(seen(&hub), [(true, 1); 3]);
+        assert_eq!(seen(&hub), [(true, 2); 3]);
         drop(hub);
         let again = open(folder.path()).await;
-        assert_eq!(seen(&again), [(true, 1); 3]);
+        assert_eq!(seen(&again), [(true, 2); 3]);
         assert_eq!(again.peek(Machine::version), before, "something was written");
     }
 }

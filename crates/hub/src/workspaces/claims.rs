@@ -48,14 +48,18 @@ fn claims(of: &Value) -> impl Iterator<Item = &Value> {
 
 impl Round<'_, '_> {
     /// Labels what the bindings of a cluster grant, and takes the labels off all else.
-    pub(super) fn follow_claims(&mut self, cluster: &ClusterId) -> Arc<Marks> {
+    pub(super) fn follow_claims(&mut self, cluster: &ClusterId) {
+        let marks = self.marks_of(cluster);
+        self.machine.mark(cluster, &marks);
+    }
+
+    /// What the bindings of a cluster grant.
+    pub(super) fn marks_of(&self, cluster: &ClusterId) -> Arc<Marks> {
         let mut marks = Marks::new();
         for binding in self.all(cluster, &binding::kind()) {
             self.add_marks(&binding, &mut marks);
         }
-        let marks = self.workspaces.shared(marks);
-        self.machine.mark(cluster, &marks);
-        marks
+        self.workspaces.shared(marks)
     }
 
     fn add_marks(&self, binding: &Stored, marks: &mut Marks) {
