@@ -188,7 +188,10 @@ impl CenterRole {
             cluster: None,
             kind: KindId::new(group, "synctargets"),
         });
-        let route = mailbox::Mailboxes::new(sources.into(), provider, HERE, Arc::clone(&self.marks));
+        let route = mailbox::Mailboxes::new(sources.to_vec(), provider, HERE, Arc::clone(&self.marks));
+        let id = mailboat_engine::route::Route::head(&route).id.clone();
+        orders.push(Order::Configure(id, Some(Arc::new(route))));
+        let route = mailbox::Reporters::new(sources.into(), HERE, Arc::clone(&self.marks));
         let id = mailboat_engine::route::Route::head(&route).id.clone();
         orders.push(Order::Configure(id, Some(Arc::new(route))));
     }
@@ -219,6 +222,7 @@ impl CenterRole {
         match Kind::of(&key.kind) {
             Some(Kind::Target) => {
                 self.waiting.push(Order::Reach(key.cluster.clone()));
+                self.workspaces.inventory(&key.cluster, &mut self.waiting);
                 self.touch_locations(key);
                 self.schedule.target(key, Some(TargetFacts::of(object)));
                 self.touch_locations(key);

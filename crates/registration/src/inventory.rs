@@ -135,6 +135,10 @@ pub fn center_rights_in_inventory() -> [Value; 2] {
         { "nonResourceURLs": ["/"], "verbs": ["access"] },
         { "apiGroups": groups, "resources": ["locations", "synctargets"], "verbs": ["get", "list", "watch"] },
         { "apiGroups": groups, "resources": ["locations/status", "synctargets/status"], "verbs": ["get", "patch", "update"] },
+        // Beside each SyncTarget stands the account by which a syncer may report on it.
+        { "apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list", "watch", "create", "patch"] },
+        { "apiGroups": [RBAC], "resources": ["clusterroles", "clusterrolebindings"],
+          "verbs": ["get", "list", "watch", "create", "patch"] },
         // Whether a workspace, or what serves a kind in it, is there at all is asked before anything is believed gone.
         { "apiGroups": ["apis.kcp.io", "core.kcp.io", "apiextensions.k8s.io"],
           "resources": ["apibindings", "logicalclusters", "customresourcedefinitions"], "verbs": ["get", "list", "watch"] },

@@ -2,6 +2,7 @@
 
 use mailboat_api::generate::MAILBOX_CLAIMS;
 use mailboat_api::names::{export, group, object as fixed};
+use mailboat_object::object::Object;
 use mailboat_registration::SyncerId;
 use mailboat_registration::account::ACCOUNT_NAMESPACE;
 use mailboat_registration::names::REGISTRATION_LABEL;
@@ -26,17 +27,26 @@ pub fn contents(provider: &str, syncer: &SyncerId, synced: &SyncedKinds) -> Vec<
     ]
 }
 
-/// What lets a syncer report on its one SyncTarget where that stands.
-pub fn reporting(syncer: &SyncerId, target_group: &str, target_name: &str) -> Vec<Fixture> {
+/// What lets a syncer report on its one SyncTarget where that stands. The SyncTarget owns it.
+pub fn reporting(target: &Object) -> Vec<Fixture> {
+    let (target_group, target_name) = (target.key.kind.group(), target.key.name.as_str());
+    let syncer = &SyncerId::new(target_name, &target.uid.to_string());
     let rules = [
         json!({ "apiGroups": [target_group], "resources": ["synctargets"], "resourceNames": [target_name], "verbs": ["get", "list", "watch"] }),
         json!({ "apiGroups": [target_group], "resources": ["synctargets/status"], "resourceNames": [target_name], "verbs": ["get", "patch", "update"] }),
         access(),
     ];
+    let owner = json!([{
+        "apiVersion": target.api_version(), "kind": "SyncTarget", "name": target_name, "uid": target.uid.to_string(),
+    }]);
+    let owned = |mut object: Value| {
+        object["metadata"]["ownerReferences"] = owner.clone();
+        object
+    };
     vec![
-        Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &account(syncer)),
-        Fixture::cluster_scoped(RBAC, "clusterroles", &role(syncer.as_str(), &rules)),
-        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(syncer.as_str(), syncer)),
+        Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &owned(account(syncer))),
+        Fixture::cluster_scoped(RBAC, "clusterroles", &owned(role(syncer.as_str(), &rules))),
+        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &owned(grant(syncer.as_str(), syncer))),
     ]
 }
 

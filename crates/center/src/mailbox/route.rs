@@ -7,11 +7,11 @@ use mailboat_engine::mark::Marks;
 use mailboat_engine::route::{
     Destination, DestinationId, Route, RouteHead, RouteId, Selected, Sources, View,
 };
-use mailboat_engine::want::{Adopt, Body, Hold, Origin, Policy, Want};
+use mailboat_engine::want::{Adopt, Body, Hold, Origin, Policy, Want, Withdrawal};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 
-use super::{Fixture, workspace};
+use super::{Fixture, reporting, workspace};
 
 /// The kind of Workspaces.
 pub fn workspaces() -> KindId {
@@ -55,6 +55,51 @@ impl Route for Mailboxes {
 
     fn project(&self, source: &Object, _: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
         Ok(vec![want(workspace(source), &self.provider, source, &self.policy)])
+    }
+
+    fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
+        Ok(None)
+    }
+}
+
+/// All SyncTargets, each with an account in its own workspace by which a syncer may report on it, and on it alone. It goes with
+/// the SyncTarget that owns it.
+pub struct Reporters {
+    head: RouteHead,
+    to: Arc<[DestinationId]>,
+    policy: Arc<Policy>,
+}
+
+impl Reporters {
+    /// The route; `here` is the provider workspace as a destination.
+    pub fn new(sources: Vec<Sources>, here: DestinationId, marks: Arc<dyn Marks>) -> Self {
+        let policy = Policy { adopt: Adopt::Unmarked, withdrawal: Withdrawal::Leave, ..Policy::plain(marks) };
+        Self {
+            head: RouteHead::new(Name::new("reporters")).reading(sources),
+            to: Arc::from([here]),
+            policy: Arc::new(policy),
+        }
+    }
+}
+
+impl Route for Reporters {
+    fn head(&self) -> &RouteHead {
+        &self.head
+    }
+
+    fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {
+        if source.deleting {
+            return Ok(Selected::nowhere());
+        }
+        Ok(Selected { to: Arc::clone(&self.to), by: Name::new("metadata.uid") })
+    }
+
+    fn project(&self, source: &Object, _: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
+        let fixtures = reporting(source);
+        Ok(fixtures
+            .into_iter()
+            .map(|fixture| want(fixture, &source.key.cluster, source, &self.policy))
+            .collect())
     }
 
     fn report(&self, _: &Object, _: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

@@ -169,7 +169,18 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
 
 #[test]
 fn a_syncer_may_report_on_its_own_target_only() {
-    let all = reporting(&syncer(), "edge.kubestellar.io", "florin");
+    let target = object(
+        "imw",
+        "synctargets.edge.kubestellar.io",
+        &json!({ "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "SyncTarget",
+                 "metadata": { "name": "florin", "uid": "f99e773f-3db2-439e-8054-827c4ac55368" } }),
+    );
+    let all = reporting(&target);
+    for fixture in &all {
+        assert_eq!(fixture.name.as_str(), syncer().as_str(), "one name for all that belongs to a syncer");
+        let owner = &json_of(fixture)["metadata"]["ownerReferences"][0];
+        assert_eq!((&owner["kind"], &owner["name"]), (&json!("SyncTarget"), &json!("florin")));
+    }
     let role = all.iter().find(|fixture| fixture.kind.resource() == "clusterroles").expect("a role");
     let rules = json_of(role)["rules"].as_array().expect("rules").clone();
     assert!(allows(&rules, "patch", "edge.kubestellar.io", "synctargets/status", "florin"));

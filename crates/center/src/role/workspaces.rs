@@ -26,6 +26,10 @@ struct Workspace {
     /// such.
     kinds: BTreeSet<KindId>,
     placements: BTreeMap<Name, Arc<What>>,
+    /// Something is or was placed from here.
+    places: bool,
+    /// SyncTargets stand here, and beside each the account by which its syncer may report on it.
+    has_targets: bool,
 }
 
 /// A workspace as a place.
@@ -50,6 +54,7 @@ impl Workspaces {
                 }
                 let workspace = self.all.entry(cluster.clone()).or_default();
                 workspace.placements.insert(name.clone(), what);
+                workspace.places = true;
                 workspace.refresh();
             }
             // The workspace is still read: what was placed from it is withdrawn by what is known of it.
@@ -59,6 +64,20 @@ impl Workspaces {
                 }
             }
         }
+    }
+
+    /// A SyncTarget stands in a workspace.
+    pub(super) fn inventory(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
+        if self.all.get(cluster).is_some_and(|workspace| workspace.has_targets) {
+            return;
+        }
+        if !self.all.contains_key(cluster) {
+            orders.push(Order::Reach(cluster.clone()));
+            orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
+        }
+        let workspace = self.all.entry(cluster.clone()).or_default();
+        workspace.has_targets = true;
+        workspace.refresh();
     }
 
     /// What a workspace serves. True if other kinds are read by it.
@@ -82,7 +101,7 @@ impl Workspaces {
                 place: at.clone(),
                 kind: kind.clone(),
                 filter: Filter::All,
-                keep: Keep::Whole,
+                keep: if workspace.places { Keep::Whole } else { Keep::HeadAndStatus },
             })
         })
     }
@@ -117,18 +136,30 @@ impl Workspaces {
 }
 
 impl Workspace {
+    /// Whether placements there may come upon objects of a kind.
+    fn reads(&self, kind: &KindId) -> bool {
+        self.places && (decides(kind) || self.placements.values().any(|what| what.may_select(kind)))
+    }
+
     /// Adds the kinds that can be selected. True if there were any.
     fn refresh(&mut self) -> bool {
         let Some(catalog) = &self.serves else { return false };
         let before = self.kinds.len();
         for served in catalog.iter().filter(|served| served.verbs.can_follow()) {
-            let selectable = || self.placements.values().any(|what| what.may_select(&served.kind));
-            if decides(&served.kind) || selectable() {
+            if self.reads(&served.kind) || (self.has_targets && is_of_account(&served.kind)) {
                 self.kinds.insert(served.kind.clone());
             }
         }
         self.kinds.len() != before
     }
+}
+
+/// The kinds of a syncer's account.
+fn is_of_account(kind: &KindId) -> bool {
+    matches!(
+        (kind.group(), kind.resource()),
+        ("", "serviceaccounts") | ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings")
+    )
 }
 
 /// Kinds that are read whatever is selected: labels of namespaces are tested, and what defines a kind goes along with it,

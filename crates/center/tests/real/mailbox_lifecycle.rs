@@ -28,6 +28,10 @@ async fn mailbox_lifecycle() {
     let role = (RBAC, "ClusterRole", "", "mailboat-syncer");
     let made = mailbox.until(role, "there", |_| true).await;
 
+    let reporter = (RBAC, "ClusterRole", "", syncer.as_str());
+    inventory.until(reporter, "there", |_| true).await;
+    inventory.until(("v1", "ServiceAccount", "default", syncer.as_str()), "there", |_| true).await;
+
     // Altered, it is put right.
     mailbox.patch(role, json!({ "rules": [] })).await;
     mailbox.until(role, "as it was", |found| found["rules"] == made["rules"]).await;
@@ -76,6 +80,7 @@ async fn mailbox_lifecycle() {
     // It goes with its SyncTarget.
     inventory.delete((EDGE, "SyncTarget", "", "florin")).await;
     provider.until_gone(workspace).await;
+    inventory.until_gone(reporter).await;
 }
 
 fn installed(target: &Value) -> Value {
