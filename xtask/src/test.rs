@@ -146,7 +146,7 @@ pub(crate) fn on_real_servers(
 pub(crate) const ON_HUB: [&str; 1] = ["mailboat-cli"];
 
 /// Tests that the hub cannot pass yet; docs/hub.md says why.
-const NOT_ON_HUB: [&str; 3] = ["real::fleet::example1", "real::kyverno", "real::register"];
+const NOT_ON_HUB: [&str; 2] = ["real::kyverno", "real::register"];
 
 /// Runs tests on embedded servers, which are built for it. Each program has a center of its own.
 pub(crate) fn on_hub(run: &Run<'_>, selected: Vec<Selection>, surroundings: &Surroundings) -> Result<Part> {
