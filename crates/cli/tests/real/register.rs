@@ -172,7 +172,6 @@ impl Scene<'_> {
                 format!("ClusterRole {id}"),
                 format!("ClusterRole {id}-upsync"),
                 format!("ClusterRoleBinding {id}"),
-                format!("ClusterRoleBinding {id}-told"),
                 format!("ClusterRoleBinding {id}-upsync"),
                 "EdgeSyncConfig guilder".to_owned(),
                 format!("Secret {id}-token"),
