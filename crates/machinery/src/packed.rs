@@ -118,30 +118,25 @@ impl Packed {
         texts: &mut Texts,
     ) -> Result<(Self, Uid, Version), &'static str> {
         let object = Raw::parse(written).map_err(|_| "it is not JSON")?;
-        let metadata =
-            object.member("metadata").filter(|metadata| metadata.is_map()).ok_or("it has no metadata")?;
-        let text = |member: &str| metadata.member(member).and_then(Raw::as_str);
-        let version = text("resourceVersion").and_then(|text| Version::parse(&text));
-        let version = version.ok_or("it has no resourceVersion")?;
-        let uid = text("uid").map(|uid| Uid::parse(&uid)).ok_or("it has no uid")?;
-        let managed = metadata.member("managedFields");
-        let managers =
-            managed.map(|managed| managed.elements().map(|entry| PackedManager::read(entry, texts)));
-        let managers: Option<Box<[PackedManager]>> = managers.into_iter().flatten().collect();
-        let managers = managers.ok_or("its managedFields make no sense")?;
-        let members = object.members().map(|(name, member)| {
-            let text = match &*name {
-                "metadata" => Arc::from(at_rest(member, shows_cluster)),
-                _ => texts.share(member.json()),
+        // Each member is passed once: what managers own is long, and stands in front of most others.
+        let mut head = Head::default();
+        let mut members = Vec::new();
+        for (name, member) in object.members() {
+            let text = if &*name == "metadata" {
+                head = Head::read(member, texts)?;
+                Arc::from(at_rest(member, shows_cluster))
+            } else {
+                texts.share(member.json())
             };
-            (Name::new(&name), text)
-        });
-        let packed = Self {
-            members: members.collect(),
-            managers,
-            deleting: metadata.member("deletionTimestamp").is_some_and(|value| !value.is_null()),
-            owned: metadata.member("ownerReferences").is_some(),
-        };
+            members.push((Name::new(&name), text));
+        }
+        if !head.found {
+            return Err("it has no metadata");
+        }
+        let version = head.version.ok_or("it has no resourceVersion")?;
+        let uid = head.uid.ok_or("it has no uid")?;
+        let Head { managers, deleting, owned, .. } = head;
+        let packed = Self { members: members.into(), managers: managers.into(), deleting, owned };
         Ok((packed, uid, version))
     }
 
@@ -187,22 +182,62 @@ impl Packed {
     }
 }
 
+/// What is read of an object's metadata.
+#[derive(Default)]
+struct Head {
+    found: bool,
+    uid: Option<Uid>,
+    version: Option<Version>,
+    managers: Vec<PackedManager>,
+    deleting: bool,
+    owned: bool,
+}
+
+impl Head {
+    fn read(metadata: Raw<'_>, texts: &mut Texts) -> Result<Self, &'static str> {
+        let mut head = Self { found: metadata.is_map(), ..Self::default() };
+        for (name, member) in metadata.members() {
+            match &*name {
+                "uid" => head.uid = member.as_str().map(|uid| Uid::parse(&uid)),
+                "resourceVersion" => head.version = member.as_str().and_then(|text| Version::parse(&text)),
+                "deletionTimestamp" => head.deleting = !member.is_null(),
+                "ownerReferences" => head.owned = true,
+                "managedFields" => {
+                    let read: Option<Vec<PackedManager>> =
+                        member.elements().map(|entry| PackedManager::read(entry, texts)).collect();
+                    head.managers = read.ok_or("its managedFields make no sense")?;
+                }
+                _ => {}
+            }
+        }
+        Ok(head)
+    }
+}
+
 impl PackedManager {
     fn read(entry: Raw<'_>, texts: &mut Texts) -> Option<Self> {
-        let text = |member: &str| entry.member(member).and_then(Raw::as_str).unwrap_or_default();
-        let operation = match &*text("operation") {
-            "Apply" => Operation::Apply,
-            "Update" => Operation::Update,
-            _ => return None,
-        };
-        Some(Self {
-            name: Name::new(&text("manager")),
-            operation,
-            api_version: Name::new(&text("apiVersion")),
-            subresource: Name::new(&text("subresource")),
-            time_seconds: unix_seconds(&text("time")),
-            fields: texts.share(entry.member("fieldsV1").map_or("{}", Raw::json)),
-        })
+        let (mut operation, mut fields, mut time_seconds) = (None, "{}", None);
+        let (mut name, mut api_version, mut subresource) = (Name::EMPTY, Name::EMPTY, Name::EMPTY);
+        for (member, value) in entry.members() {
+            let text = || value.as_str().unwrap_or_default();
+            match &*member {
+                "apiVersion" => api_version = Name::new(&text()),
+                "fieldsV1" => fields = value.json(),
+                "manager" => name = Name::new(&text()),
+                "operation" => {
+                    operation = match &*text() {
+                        "Apply" => Some(Operation::Apply),
+                        "Update" => Some(Operation::Update),
+                        _ => None,
+                    }
+                }
+                "subresource" => subresource = Name::new(&text()),
+                "time" => time_seconds = unix_seconds(&text()),
+                _ => {}
+            }
+        }
+        let fields = texts.share(fields);
+        Some(Self { name, operation: operation?, api_version, subresource, time_seconds, fields })
     }
 
     fn unpacked(&self) -> Manager {
