@@ -45,3 +45,4 @@ mod workspaces;
 pub use cluster::{OpenError, Opened, Options, cluster, workspaces};
 pub use hub::Hub;
 pub use serve::Server;
+pub use workspaces::{Seen, View, Workspaces};

@@ -24,7 +24,7 @@ use crate::catalog::BadCatalog;
 use index::{Index, Reference};
 
 pub(crate) use tree::{OWNER, resolve};
-pub(crate) use view::{Seen, View};
+pub use view::{Seen, View};
 
 /// The workspace that all others stand in.
 pub(crate) const ROOT: &str = "root";
@@ -32,9 +32,10 @@ const MANAGER: &str = "mailboat-hub";
 /// How often what follows from a change is followed, before the rest waits for the next change.
 const ROUNDS: usize = 8;
 
-/// What all workspaces share.
+/// What all workspaces share, and what kcp's controllers do about them. It decides and stores nothing by itself: the
+/// machine does, so that a simulation has the same workspaces as a server.
 #[derive(Debug)]
-pub(crate) struct Workspaces {
+pub struct Workspaces {
     /// The kinds that every workspace serves.
     universal: Vec<Arc<Kind>>,
     /// Bound kinds by the uid of their schema: a thousand workspaces share one.
@@ -55,7 +56,8 @@ struct Round<'r, 'm> {
 }
 
 impl Workspaces {
-    pub(crate) fn new(url: String) -> Result<Self, BadCatalog> {
+    /// Workspaces that are reached at a URL. Nothing is known of any yet.
+    pub fn new(url: String) -> Result<Self, BadCatalog> {
         Ok(Self {
             universal: kinds::universal()?,
             bound: Mutex::default(),
@@ -63,6 +65,18 @@ impl Workspaces {
             marks: Mutex::default(),
             url,
         })
+    }
+
+    /// Others with the same kinds, of which nothing is known yet.
+    #[must_use]
+    pub fn alike(&self) -> Self {
+        Self {
+            universal: self.universal.clone(),
+            bound: Mutex::new(self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            index: Arc::default(),
+            marks: Mutex::default(),
+            url: self.url.clone(),
+        }
     }
 
     fn index(&self) -> RwLockReadGuard<'_, Index> {
@@ -93,7 +107,7 @@ impl Workspaces {
     }
 
     /// Lets every workspace that is stored serve its kinds again.
-    pub(crate) fn serve(&self, machine: &mut Machine) {
+    pub fn serve(&self, machine: &mut Machine) {
         let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
         for cluster in &clusters {
             machine.serve(cluster, self.universal.iter().cloned());
@@ -101,7 +115,7 @@ impl Workspaces {
     }
 
     /// Follows what changed after a version, and what follows from that.
-    pub(crate) fn follow(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
+    pub fn follow(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
         let mut since = since;
         for _ in 0..ROUNDS {
             let mut changed: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
@@ -125,7 +139,7 @@ impl Workspaces {
     }
 
     /// Goes on with the workspaces and bindings of a cluster that are going away, and tells how much was done.
-    pub(crate) fn tidy(&self, machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
+    pub fn tidy(&self, machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
         let before = machine.version();
         let mut round = Round { workspaces: self, machine, moment };
         for binding in round.all(cluster, &binding::kind()).into_iter().filter(|object| object.is_deleting())

@@ -32,7 +32,7 @@ struct Followed {
 
 impl Workspaces {
     /// Begins with what is stored: what follows from it, and that there is a root.
-    pub(crate) fn begin(&self, machine: &mut Machine, moment: &mut Moment<'_>) -> Result<(), Status> {
+    pub fn begin(&self, machine: &mut Machine, moment: &mut Moment<'_>) -> Result<(), Status> {
         let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
         for cluster in &clusters {
             machine.follow_definitions(cluster, moment);

@@ -14,14 +14,14 @@ const READING: [&str; 3] = ["get", "list", "watch"];
 
 /// The view of one export.
 #[derive(Debug)]
-pub(crate) struct View {
+pub struct View {
     /// The export.
     pub export: Key,
 }
 
 /// One kind in a view: what is seen of it.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     export: Key,
     kind: KindId,
     how: How,
@@ -41,12 +41,12 @@ enum How {
 
 impl View {
     /// The view of an export in a workspace.
-    pub(crate) fn of(workspace: &ClusterId, export: &str) -> Self {
+    pub fn of(workspace: &ClusterId, export: &str) -> Self {
         Self { export: super::key(workspace, super::export::kind(), "", export) }
     }
 
     /// The kinds of a view: the export's own, those that it claims, and bindings, of which its own are always seen.
-    pub(crate) fn kinds(&self, workspaces: &Workspaces, machine: &Machine) -> Vec<Arc<Kind>> {
+    pub fn kinds(&self, workspaces: &Workspaces, machine: &Machine) -> Vec<Arc<Kind>> {
         let Ok(export) = machine.get(&self.export) else { return Vec::new() };
         let mut kinds: Vec<Arc<Kind>> =
             binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
@@ -66,7 +66,7 @@ impl View {
     }
 
     /// What is seen of a kind.
-    pub(crate) fn seen(&self, workspaces: &Workspaces, machine: &Machine, kind: &KindId) -> Seen {
+    pub fn seen(&self, workspaces: &Workspaces, machine: &Machine, kind: &KindId) -> Seen {
         let export = machine.get(&self.export).ok();
         let own = export.is_some_and(|export| {
             binding::kinds_of(workspaces, machine, &export).iter().any(|(own, _)| own.id == *kind)
