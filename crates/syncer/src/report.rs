@@ -32,6 +32,9 @@ use crate::config::{Config, ConfigId, ConfigKind};
 const SPACING: Duration = Duration::from_secs(3);
 /// The first change after a quiet time waits this long for others to join it.
 const GATHERING: Duration = Duration::from_millis(300);
+/// A syncer that has just begun says only that it is alive, until it knows how everything stands, but not longer than this:
+/// then what keeps it from knowing is what there is to say.
+const SILENT_AT_MOST: Duration = Duration::from_secs(30);
 /// Problems named in one condition; more are counted.
 const PROBLEMS_NAMED: usize = 20;
 /// Whether entries that mean the same objects agree on how they are carried.
@@ -51,6 +54,9 @@ pub struct Reporter {
     delivered_kinds: BTreeMap<KindId, Version>,
     held_since: BTreeMap<ChangeId, u64>,
     under_way: BTreeMap<CallId, ConfigId>,
+    begun: Option<Moment>,
+    /// Since the beginning there was something to say beside that it is alive.
+    speaks: bool,
 }
 
 /// What the status is written from.
@@ -69,6 +75,8 @@ pub struct Sight<'a> {
     pub sources: &'a BTreeSet<KindId>,
     /// What keeps the syncer as a whole from its work.
     pub troubles: Vec<String>,
+    /// All that is followed was listed, and nothing waits to be evaluated. Asked until it is so once.
+    pub is_complete: bool,
 }
 
 impl Reporter {
@@ -87,7 +95,14 @@ impl Reporter {
             delivered_kinds: BTreeMap::new(),
             held_since: BTreeMap::new(),
             under_way: BTreeMap::new(),
+            begun: None,
+            speaks: false,
         }
+    }
+
+    /// Whether it says more than that it is alive.
+    pub fn speaks(&self) -> bool {
+        self.speaks
     }
 
     /// A verdict changed.
@@ -126,15 +141,18 @@ impl Reporter {
             }
             self.changed = true;
         }
+        let silent_until = *self.begun.get_or_insert(now.mono) + SILENT_AT_MOST;
+        self.speaks |= sight.is_complete || now.mono >= silent_until;
+        let write_at = if self.speaks { self.write_at } else { silent_until };
         let beats = now.mono >= self.beat_at;
-        let writes = self.changed && now.mono >= self.write_at;
+        let writes = self.changed && now.mono >= write_at;
         if sight.configs.is_empty() || !(beats || writes) {
-            let change = (self.changed && !sight.configs.is_empty()).then_some(self.write_at);
+            let change = (self.changed && !sight.configs.is_empty()).then_some(write_at);
             let beat = (!sight.configs.is_empty()).then_some(self.beat_at);
             return (Vec::new(), [change, beat].into_iter().flatten().min());
         }
         // A slot that is written anew keeps its last verdict meanwhile: what is said now may not be all.
-        self.changed = sight.engine.is_busy();
+        self.changed = sight.engine.is_busy() || !self.speaks;
         self.write_at = now.mono + SPACING;
         if beats {
             self.beat_at = now.mono + self.period;
@@ -152,7 +170,8 @@ impl Reporter {
                 calls.push((id, call));
             }
         }
-        (calls, Some(if self.changed { self.write_at } else { self.beat_at }))
+        let again = if self.speaks { self.write_at } else { silent_until };
+        (calls, Some(if self.changed { again.min(self.beat_at) } else { self.beat_at }))
     }
 
     fn standing(&mut self, sight: &Sight<'_>) -> Standing {
@@ -199,6 +218,10 @@ impl Reporter {
         let Seen::Present(object) = sight.store.get(&key) else { return None };
         let time = jiff::Timestamp::from_second(i64::try_from(now.wall_seconds).ok()?).ok().map(Time)?;
         let old = object.get(&["status"]).map_or_else(|| json!({}), Raw::to_value);
+        if !self.speaks {
+            let beat = json!({ "lastSyncerHeartbeatTime": time });
+            return Some(self.patch(key, &json!({ "status": beat })));
+        }
         let mut new = self.status(now, &time, sight, config, standing, object);
         let heartbeat = new.get("lastSyncerHeartbeatTime").cloned();
         if !beats {
@@ -207,10 +230,13 @@ impl Reporter {
             diff(&old, &new)?;
             new["lastSyncerHeartbeatTime"] = heartbeat.unwrap_or_default();
         }
-        let patch = json!({ "status": diff(&old, &new)? });
+        Some(self.patch(key, &json!({ "status": diff(&old, &new)? })))
+    }
+
+    fn patch(&self, key: Key, patch: &Value) -> Call {
         let body = Arc::from(patch.to_string().into_bytes());
         let verb = Verb::Merge { body, manager: self.manager.clone() };
-        Some(Call { key, verb, part: Part::Status, dry_run: false })
+        Call { key, verb, part: Part::Status, dry_run: false }
     }
 
     fn status(

@@ -312,6 +312,19 @@ impl SyncerRole {
         }
     }
 
+    /// Whether all that is followed was listed and evaluated, so that what is counted is all there is.
+    fn is_complete(&self, store: &Store, engine: &Engine) -> bool {
+        let listed = |cluster: &ClusterId, kinds: &BTreeSet<KindId>| {
+            kinds
+                .iter()
+                .all(|kind| store.range(cluster, kind, None).is_ok_and(|range| range.missing().is_ok()))
+        };
+        self.basis.is_some()
+            && !engine.is_busy()
+            && listed(&self.identity.mailbox, &self.followed.mailbox)
+            && listed(&self.identity.edge, &self.followed.edge)
+    }
+
     fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.record.fault().map(str::to_owned).into_iter().collect();
         for kind in ConfigKind::ALL {
@@ -402,6 +415,8 @@ impl Role for SyncerRole {
             edge_serves: self.edge_serves.as_ref(),
             sources: &self.followed.mailbox,
             troubles: self.troubles(),
+            // What was just ordered is not evaluated yet.
+            is_complete: self.reporter.speaks() || (orders.is_empty() && self.is_complete(store, engine)),
         };
         let (written, report_at) = self.reporter.next(now, &sight, || calls.fresh());
         self.calls = calls;
