@@ -268,6 +268,7 @@ impl Mailboxes {
 
     /// Routes for the mailboxes that changed.
     pub(super) fn configure(&mut self, orders: &mut Vec<Order>) {
+        let told = self.told;
         for uid in std::mem::take(&mut self.stale) {
             let Some(mailbox) = self.all.get_mut(&uid) else { continue };
             let synced = SyncedKinds {
@@ -275,7 +276,11 @@ impl Mailboxes {
                 upsync: mailbox.upsync.iter().chain(mailbox.placed.values().flatten()).cloned().collect(),
             };
             let mut fixtures = contents(&self.path, &mailbox.syncer, &synced);
-            if self.told {
+            if !told {
+                // What a syncer may do follows from what it carries. Said too early, it would take rights from it.
+                fixtures.retain(|fixture| fixture.kind.resource() != "clusterroles");
+            }
+            if told {
                 let kind = KindId::new(group::EDGE, "syncerconfigs");
                 fixtures.extend(mailbox.the_one.configs().map(|config| Fixture {
                     kind: kind.clone(),
