@@ -19,11 +19,17 @@ Examples:
   cargo xtask sim --seeds 1000000          as long as you like
   cargo xtask sim --seeds 1000 --from 5000 other seeds
   cargo xtask sim --seed 81                one again, exactly as it was
-  cargo xtask sim --orders                 everything disappears, in every order";
+  cargo xtask sim --orders                 everything disappears, in every order
+  cargo xtask sim --journeys 500           the shipped center and syncers in place of the engine alone
+  cargo xtask sim --journey 7              one of these again";
 
 /// The package whose program plays the seeds, and that program.
 const PACKAGE: &str = "mailboat-sim";
 const PROGRAM: &str = "simulate";
+/// The package whose program plays journeys, and that program. It is made of all that ships, and quick enough as the tests
+/// build it anyway.
+const JOURNEY_PACKAGE: &str = "mailboat-journey";
+const JOURNEY_PROGRAM: &str = "journey";
 /// So many schedules are a part of `cargo xtask test`.
 const SEEDS_TESTED: u64 = 2_000;
 /// So many seeds are played unless another number is asked for.
@@ -38,7 +44,8 @@ const LINES_SHOWN: usize = 200;
 /// Run the simulated world with its faults.
 ///
 /// Runs the engine in a simulated world, one script of edits and faults for each seed, on all cores and as a release
-/// build. Prints every failing seed with its script, shrunk. `--seed` replays one, exactly.
+/// build; or, with `--journeys`, all that ships. Prints every failing seed with its script, shrunk. `--seed` replays one,
+/// exactly.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -57,6 +64,12 @@ pub(crate) struct Arguments {
     /// The one such order to replay
     #[arg(long, value_name = "O", conflicts_with_all = ["seed", "seeds", "from"])]
     order: Option<u64>,
+    /// Instead of seeds, so many journeys: the shipped center and syncers among simulated servers
+    #[arg(long, value_name = "J", conflicts_with_all = ["seed", "seeds", "orders", "order", "journey"])]
+    journeys: Option<u64>,
+    /// The one journey to replay
+    #[arg(long, value_name = "S", conflicts_with_all = ["seed", "seeds", "from", "orders", "order"])]
+    journey: Option<u64>,
     /// How many threads play; one for each core, if not said
     #[arg(long, value_name = "T")]
     threads: Option<u64>,
@@ -65,7 +78,16 @@ pub(crate) struct Arguments {
 /// Plays the seeds.
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let run = Run::begin(repository, "sim")?;
-    let mut command = Command::new(build(&run)?);
+    if arguments.journeys.is_some() || arguments.journey.is_some() {
+        let flags = [
+            ("--seeds", arguments.journeys),
+            ("--from", arguments.from),
+            ("--seed", arguments.journey),
+            ("--threads", arguments.threads),
+        ];
+        return play(Command::new(build(&run, JOURNEYS)?), &flags);
+    }
+    let mut command = Command::new(build(&run, SCHEDULES)?);
     let one = arguments.seed.is_some() || arguments.order.is_some() || arguments.orders;
     let seeds = arguments.seeds.or((!one).then_some(SEEDS));
     if arguments.orders {
@@ -78,8 +100,12 @@ pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verd
         ("--order", arguments.order),
         ("--threads", arguments.threads),
     ];
+    play(command, &flags)
+}
+
+fn play(mut command: Command, flags: &[(&str, Option<u64>)]) -> Result<Verdict> {
     for (flag, value) in flags {
-        command.args(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
+        command.args(value.iter().flat_map(|value| [(*flag).to_owned(), value.to_string()]));
     }
     let status = command.status().context("the simulation cannot be started")?;
     Ok(Verdict::of_failures(usize::from(!status.success())))
@@ -87,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verd
 
 /// The part of `cargo xtask test`: many schedules, as one test.
 pub(crate) fn part(run: &Run<'_>) -> Result<Part> {
-    let program = build(run)?;
+    let program = build(run, SCHEDULES)?;
     let mut part = Part::default();
     let seeds = SEEDS_TESTED.to_string();
     for (name, flags) in [("orders", &["--orders"][..]), ("seeds", &["--seeds", &seeds])] {
@@ -108,11 +134,21 @@ pub(crate) fn part(run: &Run<'_>) -> Result<Part> {
     Ok(part)
 }
 
-/// Builds the program as it is fast, and says where it stands.
-fn build(run: &Run<'_>) -> Result<PathBuf> {
+/// A program that plays, and how it is built.
+type Player = (&'static str, &'static str, &'static str);
+
+/// Millions of schedules are worth a release build.
+const SCHEDULES: Player = (PACKAGE, PROGRAM, "release");
+const JOURNEYS: Player = (JOURNEY_PACKAGE, JOURNEY_PROGRAM, "debug");
+
+/// Builds a program, and says where it stands.
+fn build(run: &Run<'_>, (package, program, profile): Player) -> Result<PathBuf> {
     let log = run.logs.join("simulation-build.log");
     let mut command = run.repository.cargo();
-    command.args(["build", "--release", "--package", PACKAGE, "--bin", PROGRAM]);
+    command.args(["build", "--package", package, "--bin", program]);
+    if profile == "release" {
+        command.arg("--release");
+    }
     command.env("CARGO_TERM_COLOR", "never");
     let what = "building the simulation";
     let ended = Job { what, command, log: &log, output: None, limit: BUILD_LIMIT }.run(&run.progress)?;
@@ -120,5 +156,5 @@ fn build(run: &Run<'_>) -> Result<PathBuf> {
         let said = tail(&std::fs::read_to_string(&log).unwrap_or_default(), LINES_SHOWN);
         bail!("the simulation cannot be built: cargo {}\n{said}", ended.words());
     }
-    Ok(run.repository.target.join("release").join(PROGRAM))
+    Ok(run.repository.target.join(profile).join(program))
 }

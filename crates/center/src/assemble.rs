@@ -15,7 +15,7 @@ use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
 use mailboat_registration::manifest::{CenterAddress, EdgeOptions};
 use mailboat_runner::election::Times;
 use mailboat_runner::lease::Election;
-use mailboat_runner::{Instruments, Lease, Process};
+use mailboat_runner::{Instruments, Lease, Process, Ways};
 
 use crate::mailbox::Limits;
 use crate::parts::Parts;
@@ -101,7 +101,8 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     tracing::info!(provider = settings.provider, id = %provider, server = connection.server(), "the center begins");
     let way: Arc<dyn Transport> = Arc::new(connection.at(&format!("/clusters/{provider}")));
     let installs = settings.installs.map(|chosen| Arc::new(installs(chosen, connection.address())));
-    let mut process = process(connection, &provider, &settings.provider, installs);
+    let ways: Arc<dyn Ways> = Arc::new(connection);
+    let mut process = process(ways, Arc::clone(&way), &provider, &settings.provider, installs);
     process.instruments(settings.instruments);
     if !settings.parts.are_all() {
         let parts = settings.parts;
@@ -115,9 +116,10 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
-/// The process of a center over a provider workspace.
+/// The process of a center over a provider workspace, which is reached by this way.
 pub fn process(
-    connection: Connection,
+    ways: Arc<dyn Ways>,
+    way: Arc<dyn Transport>,
     provider: &ClusterId,
     path: &str,
     installs: Option<Arc<Installs>>,
@@ -138,8 +140,7 @@ pub fn process(
     let role = CenterRole::new(identity);
     let place = role.provider_place();
     let mut process = Process::new(role, engine, manager, mailboat_store::Settings::default(), seed);
-    let way: Arc<dyn Transport> = Arc::new(connection.at(&format!("/clusters/{provider}")));
-    process.ways(Arc::new(connection));
+    process.ways(ways);
     process.place(&place, provider, way);
     process
 }

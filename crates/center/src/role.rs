@@ -25,6 +25,7 @@ use mailboat_api::edge::UpsyncSet;
 use mailboat_api::names::{export, group};
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
+use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::{CallId, CallIds, Ground, Order, Role, Turn};
 use mailboat_engine::route::{Destination, DestinationId, Sources};
 use mailboat_object::catalog::Catalog;
@@ -315,7 +316,8 @@ impl CenterRole {
         // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
         let here = |kind: &KindId| self.views.is_listed(&self.provider_place(), kind);
         let known = here(&mailbox::workspaces()) && here(&api_exports());
-        if !self.started && known && self.views.are_listed() {
+        let listed = (known && self.views.are_listed()) || broken(Mutation::StartTooEarly);
+        if !self.started && listed {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);

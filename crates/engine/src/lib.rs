@@ -24,10 +24,7 @@ pub mod glance;
 pub mod likeness;
 pub mod look;
 pub mod mark;
-#[cfg(feature = "mutations")]
 pub mod mutation;
-#[cfg(not(feature = "mutations"))]
-mod mutation;
 pub mod plan;
 pub mod queue;
 pub mod rare;

@@ -4,10 +4,6 @@
 
 /// What can be broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    not(feature = "mutations"),
-    allow(unreachable_pub, reason = "it is for whoever asks for the feature")
-)]
 pub enum Mutation {
     /// A source that is gone withdraws its copies without a fresh look.
     ActOnTheEvent,
@@ -23,6 +19,12 @@ pub enum Mutation {
     AnyDefinition,
     /// What a first delivery met is kept as ours.
     KeepWhatWasMet,
+    /// A role takes configuration that seems to be gone for gone, without looking at what it rests on.
+    BelieveEmptyLists,
+    /// A center decides before it has read what there is.
+    StartTooEarly,
+    /// A syncer takes a configuration for whole while a part of it is in doubt.
+    DoubtIsWhole,
 }
 
 #[cfg(feature = "mutations")]
@@ -40,17 +42,17 @@ mod switch {
         BROKEN.set(mutation);
     }
 
-    pub(crate) fn broken(mutation: Mutation) -> bool {
+    /// Whether this is broken now. Roles ask as well.
+    pub fn broken(mutation: Mutation) -> bool {
         BROKEN.get() == Some(mutation)
     }
 }
 
 #[cfg(feature = "mutations")]
-pub use switch::break_on_purpose;
-#[cfg(feature = "mutations")]
-pub(crate) use switch::broken;
+pub use switch::{break_on_purpose, broken};
 
+/// Whether this is broken: nothing is, outside of simulations.
 #[cfg(not(feature = "mutations"))]
-pub(crate) const fn broken(_: Mutation) -> bool {
+pub const fn broken(_: Mutation) -> bool {
     false
 }

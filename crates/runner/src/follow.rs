@@ -53,6 +53,9 @@ pub struct Follows {
     pub limits: Limits,
 }
 
+/// Says the time by the calendar, in seconds since 1970.
+pub type Calendar = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// The followers and the store that they fill.
 pub struct Followers {
     store: Store,
@@ -63,6 +66,7 @@ pub struct Followers {
     /// What ended while the request for the next page went out.
     held: Option<Done>,
     begun: Instant,
+    calendar: Calendar,
     random: Random,
 }
 
@@ -113,6 +117,7 @@ impl Followers {
             running: FuturesUnordered::new(),
             held: None,
             begun: Instant::now(),
+            calendar: Arc::new(seconds_since_1970),
             random: Random::new(seed),
         }
     }
@@ -129,9 +134,13 @@ impl Followers {
 
     /// The time, as followers are told it.
     pub fn now(&self) -> Now {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mono = Moment(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
-        Now { mono, wall_seconds: wall.as_secs() }
+        Now { mono, wall_seconds: (self.calendar)() }
+    }
+
+    /// The calendar is another than this machine's.
+    pub fn calendar(&mut self, calendar: Calendar) {
+        self.calendar = calendar;
     }
 
     /// Begins to follow. The place must be open in the store. What is followed already is followed anew.
@@ -494,6 +503,10 @@ impl Feed {
         self.follower.feed(now, turn, input, store, news);
         more && self.follower.turn() == turn
     }
+}
+
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// A follower's moment on our clock; a millisecond later, so that it has passed when we wake.

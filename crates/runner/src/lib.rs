@@ -31,7 +31,7 @@ mod standing;
 pub mod ways;
 
 pub use carry::Carrier;
-pub use follow::{Followers, Follows};
+pub use follow::{Calendar, Followers, Follows};
 pub use health::Health;
 pub use lease::{Gate, Lease};
 pub use listen::{Instruments, Listener};

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use crate::carry::{Carrier, Theirs, in_so_long, sleep_until, unreached};
 use crate::definition::defines_kinds;
-use crate::follow::{Followers, Follows};
+use crate::follow::{Calendar, Followers, Follows};
 use crate::lease::Lease;
 use crate::listen::Instruments;
 use crate::look::ground;
@@ -125,6 +125,11 @@ impl<R: Role> Process<R> {
     pub fn instruments(&mut self, instruments: Arc<Instruments>) {
         self.carrier.instruments(Arc::clone(&instruments));
         self.instruments = Some(instruments);
+    }
+
+    /// The calendar is another than this machine's: a simulated one.
+    pub fn calendar(&mut self, calendar: Calendar) {
+        self.followers.calendar(calendar);
     }
 
     /// How the workspaces and views are reached that the role will name.
@@ -417,6 +422,8 @@ impl<R: Role> Process<R> {
         let end = Instant::now() + FINISHING;
         while self.carrier.is_under_way() || self.calls > 0 {
             tokio::select! {
+                // In one order, so that a simulation ends alike each time.
+                biased;
                 answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
                 Some(answer) = self.asked.next() => self.answered(answer),
                 () = tokio::time::sleep_until(end) => {

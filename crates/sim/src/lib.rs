@@ -12,6 +12,7 @@
 //! Reading order: [`script`] (what happens), `truth` (what is true, and when a deletion is right), `servers`
 //! (users and servers), `roles` and `process` (what is under test), `world` (the loop, the network and the oracle).
 
+pub mod answer;
 pub mod orders;
 pub mod script;
 
@@ -142,8 +143,13 @@ fn play(seed: u64, script: &Script, options: &Options) -> Result<Report, Failure
     match world::play(seed, script, &quiet) {
         Ok(report) => Ok(report),
         Err(failure) => {
-            let failure = shrink(seed, script.clone(), failure, &quiet);
-            let script = Script { lines: failure.script.clone(), ..script.clone() };
+            let sort = failure.sort();
+            let (lines, failure) = shrink(script.lines.clone(), failure, |lines| {
+                let shorter = Script { lines: lines.to_vec(), ..script.clone() };
+                // Another failure may be shorter, and is not the one that was found.
+                world::play(seed, &shorter, &quiet).err().filter(|failure| failure.sort() == sort)
+            });
+            let script = Script { lines, ..script.clone() };
             Err(world::play(seed, &script, options).err().unwrap_or(failure))
         }
     }
@@ -155,29 +161,30 @@ pub fn run_order(number: usize, options: &Options) -> Option<Result<Report, Fail
     Some(play(number as u64, &script, options))
 }
 
-/// Leaves out lines, many at a time and then fewer, as long as something still goes wrong.
-fn shrink(seed: u64, mut script: Script, mut failure: Failure, options: &Options) -> Failure {
-    let mut size = script.lines.len() / 2;
+/// Leaves out lines, many at a time and then fewer, as long as the same thing still goes wrong: `fails` plays what is left,
+/// and gives the failure if it is of the same sort.
+pub fn shrink<L: Clone, F>(
+    mut lines: Vec<L>,
+    mut failure: F,
+    mut fails: impl FnMut(&[L]) -> Option<F>,
+) -> (Vec<L>, F) {
+    let mut size = lines.len() / 2;
     let mut tries = 0;
     while size > 0 {
         let mut from = 0;
-        while from < script.lines.len() && tries < SHRINK_TRIES {
-            let mut shorter = script.clone();
-            let end = (from + size).min(shorter.lines.len());
-            shorter.lines.drain(from..end);
+        while from < lines.len() && tries < SHRINK_TRIES {
+            let mut shorter = lines.clone();
+            let end = (from + size).min(shorter.len());
+            shorter.drain(from..end);
             tries += 1;
-            match world::play(seed, &shorter, options) {
-                // Another failure may be shorter, and is not the one that was found.
-                Err(smaller) if smaller.sort() == failure.sort() => {
-                    script = shorter;
-                    failure = smaller;
-                }
-                Err(_) | Ok(_) => from += size,
+            match fails(&shorter) {
+                Some(smaller) => (lines, failure) = (shorter, smaller),
+                None => from += size,
             }
         }
         size /= 2;
     }
-    failure
+    (lines, failure)
 }
 
 fn show(script: &[Line]) -> String {

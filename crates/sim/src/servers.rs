@@ -7,13 +7,13 @@ use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
 use mailboat_machinery::builtin::kind_without_schema;
 use mailboat_machinery::{
-    DeleteOptions, Flavor, Kind, ListRequest, ListVersion, Machine, Moment, Patch, Seeded, Settings, Status,
-    Stored, WriteOptions,
+    DeleteOptions, Flavor, Kind, Machine, Moment, Patch, Seeded, Settings, Status, Stored,
 };
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
-use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
+use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply};
 use serde_json::{Value, json};
 
+use crate::answer::{answer, by, fault_of};
 use crate::roles::{
     MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, definitions, edge, key,
     mailbox, namespaces, placements, provider, skiffs, workload,
@@ -323,13 +323,8 @@ impl Servers {
         let answer = if gone {
             Err(Fault::new(FaultKind::Forbidden, "access denied"))
         } else {
-            let done = self.act(server, |machine, moment| carry_out(machine, call, preconditions, moment));
-            done.unwrap_or_else(|| Err(Status::unserved())).map_err(|status| match status.code() {
-                404 if lacks_namespace(&status, call) => {
-                    Fault::new(FaultKind::NoNamespace, status.to_string())
-                }
-                _ => fault_of(&status),
-            })
+            let done = self.act(server, |machine, moment| answer(machine, call, preconditions, moment));
+            done.unwrap_or_else(|| Err(fault_of(&Status::unserved())))
         };
         let changed = self.machines.get(server).map(Machine::version) != version;
         Done { answer, before, changed }
@@ -433,31 +428,6 @@ pub(crate) fn prefix_of(workspace: Workspace) -> String {
     }
 }
 
-/// A server's refusal as whoever reads answers would classify it.
-pub(crate) fn fault_of(status: &Status) -> Fault {
-    let kind = match (status.code(), status.reason()) {
-        (409, "AlreadyExists") => FaultKind::Exists,
-        (409, _) => FaultKind::Conflict,
-        (404, _) if !status.body().details.name.is_empty() => FaultKind::NotFound,
-        (404, _) => FaultKind::Unserved,
-        (410, _) => FaultKind::Expired,
-        (403, _)
-            if status.body().details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") =>
-        {
-            FaultKind::Retry(None)
-        }
-        (403, _) => FaultKind::Forbidden,
-        (400 | 422, _) => FaultKind::Invalid,
-        _ => FaultKind::Retry(None),
-    };
-    Fault::new(kind, status.to_string())
-}
-
-/// Whether a call failed because the namespace that it wrote in is not there.
-fn lacks_namespace(status: &Status, call: &Call) -> bool {
-    status.body().details.kind == namespaces().resource() && call.key.kind != namespaces()
-}
-
 pub(crate) fn definition_of(kind: &KindId) -> Arc<Kind> {
     if *kind == namespaces() {
         return Arc::new(kind_without_schema(kind.clone(), "v1", kind_name(kind), false));
@@ -477,66 +447,6 @@ pub(crate) fn kind_name(kind: &KindId) -> &'static str {
         "customresourcedefinitions" => "CustomResourceDefinition",
         _ => "Placement",
     }
-}
-
-fn by(manager: &str, part: Part, dry_run: bool) -> WriteOptions {
-    WriteOptions { manager: Name::new(manager), part, dry_run, ..WriteOptions::default() }
-}
-
-fn carry_out(
-    machine: &mut Machine,
-    call: &Call,
-    preconditions: bool,
-    moment: &mut Moment<'_>,
-) -> Result<Reply, Status> {
-    let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap_or(Value::Null);
-    let options = |manager: &Name| by(manager, call.part, call.dry_run);
-    let key = &call.key;
-    let written = match &call.verb {
-        Verb::Get => return machine.get(key).map(|object| reply(object.to_json(), false)),
-        Verb::GetAt(version) => return get_at(machine, key, *version),
-        Verb::Delete { uid, version, propagation } => {
-            let options = DeleteOptions {
-                uid: preconditions.then(|| uid.clone()),
-                version: version.filter(|_| preconditions),
-                propagation: Some(*propagation),
-                ..DeleteOptions::default()
-            };
-            return machine.delete(key, &options, moment).map(|gone| reply(gone.object.to_json(), false));
-        }
-        Verb::Create { body, manager } => machine.create(key, read(body), &options(manager), moment)?,
-        Verb::Replace { body, manager } => machine.update(key, read(body), &options(manager), moment)?,
-        Verb::Apply { body, manager, force } => {
-            let patch = Patch::Apply { intent: &read(body), force: *force };
-            machine.patch(key, patch, &options(manager), moment)?
-        }
-        Verb::Merge { body, manager } => {
-            machine.patch(key, Patch::Merge(&read(body)), &options(manager), moment)?
-        }
-        Verb::Json { body, manager } => {
-            machine.patch(key, Patch::Json(&read(body)), &options(manager), moment)?
-        }
-    };
-    Ok(reply(written.object.to_json(), written.created))
-}
-
-/// What stood there at a version: a list of one object or none.
-fn get_at(machine: &Machine, key: &Key, version: Version) -> Result<Reply, Status> {
-    let list = machine.list(&ListRequest {
-        cluster: Some(key.cluster.clone()),
-        kind: key.kind.clone(),
-        version: ListVersion::Exact(version),
-        ..ListRequest::default()
-    })?;
-    let items: Vec<Value> =
-        list.items.iter().filter(|object| object.key == *key).map(|object| object.to_value()).collect();
-    let metadata = json!({ "resourceVersion": list.version.to_string() });
-    let body = json!({ "kind": "List", "metadata": metadata, "items": items });
-    Ok(reply(body.to_string().into_bytes(), false))
-}
-
-fn reply(body: Vec<u8>, created: bool) -> Reply {
-    Reply { body: body.into_boxed_slice(), created, warnings: Vec::new() }
 }
 
 /// What stands at an edge, sorted by name.

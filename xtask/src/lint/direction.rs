@@ -23,6 +23,7 @@ const RULES: &[Rule] = &[
             "mailboat-testkit",
             "mailboat-bench",
             "mailboat-conformance",
+            "mailboat-journey",
             "mailboat-sim",
         ]),
         because: "test code does not ship",
@@ -55,8 +56,14 @@ const RULES: &[Rule] = &[
 ];
 
 /// Packages of the workspace that are never shipped.
-const NOT_SHIPPED: &[&str] =
-    &["mailboat-testkit", "mailboat-bench", "mailboat-conformance", "mailboat-sim", "xtask"];
+const NOT_SHIPPED: &[&str] = &[
+    "mailboat-testkit",
+    "mailboat-bench",
+    "mailboat-conformance",
+    "mailboat-journey",
+    "mailboat-sim",
+    "xtask",
+];
 /// What our packages' names begin with.
 const OURS: &str = "mailboat-";
 

@@ -7,12 +7,12 @@ use mailboat_machinery::{ListRequest, ListVersion, Watch, WatchEvent, WatchReque
 use mailboat_object::key::{KindId, Version};
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{Fetch, Input, Turn};
-use serde_json::json;
 
 use super::{Answer, BOOKMARK_EVERY, CALL_TIMEOUT, Event, Stream, World};
+use crate::answer::{fault_of, page};
 use crate::process::Request;
 use crate::roles::{placements, workload};
-use crate::servers::{Servers, fault_of, workspace_of};
+use crate::servers::{Servers, workspace_of};
 
 impl World<'_> {
     pub(super) fn send(&mut self, request: Request) {
@@ -181,15 +181,7 @@ impl World<'_> {
         };
         match machine.list(&request) {
             Err(status) => Answer::Failed(index, turn, fault_of(&status)),
-            Ok(list) => {
-                let items: Vec<_> = list.items.iter().map(|object| object.to_value()).collect();
-                let mut metadata = json!({ "resourceVersion": list.version.to_string() });
-                if let Some(token) = list.continue_token {
-                    metadata["continue"] = token.into();
-                }
-                let page = json!({ "kind": "List", "metadata": metadata, "items": items });
-                Answer::Page(index, turn, page.to_string().into_bytes(), shows)
-            }
+            Ok(list) => Answer::Page(index, turn, page(&list), shows),
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::{CallId, Ground, Order};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Object};
@@ -220,7 +221,7 @@ impl Believed {
 
     /// What the engine is to be told about the configuration as a whole, if that is news.
     pub(super) fn tell_known(&mut self, clear: bool) -> Option<Order> {
-        let known = self.whole.filter(|_| clear);
+        let known = self.whole.filter(|_| clear).or(broken(Mutation::DoubtIsWhole).then_some(1));
         if self.told == known {
             return None;
         }

@@ -1,0 +1,360 @@
+//! The oracle: whether what a process did was right, and whether everything is as it should be at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_machinery::{ListRequest, Machine, Stored};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::wire::{Call, Part, Verb};
+use serde_json::Value;
+
+use crate::kinds;
+use crate::sea::{CENTER, Sea, Who};
+use crate::truth::{Edge, Truth};
+
+/// What is noted along the way.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    /// Whose copies a process makes, and under which manager.
+    owners: BTreeMap<Who, (String, String)>,
+    /// When each process last started.
+    started: BTreeMap<Who, u64>,
+    /// Foreign objects that a first delivery met and that were not let go yet, and by whom.
+    met: BTreeMap<Key, Who>,
+    /// Those of them of which the process did not learn that it met them.
+    unaware: BTreeSet<Key>,
+    /// The center's writes into each mailbox: when, and of what time what they were built on is.
+    told: BTreeMap<ClusterId, Vec<(u64, u64)>>,
+    /// How many writes there were that did not only say how things stand, the last of them, and which slots since somebody began to note.
+    written: u64,
+    last: String,
+    noted: BTreeSet<Key>,
+}
+
+/// What a call was.
+#[derive(Default)]
+pub(crate) struct Judged {
+    pub(crate) deletion: bool,
+    pub(crate) unknowable: bool,
+}
+
+impl Oracle {
+    /// A process started, whose copies bear this owner and are written under this manager.
+    pub(crate) fn started(&mut self, who: Who, now: u64, owner: String, manager: String) {
+        self.started.insert(who, now);
+        self.owners.insert(who, (owner, manager));
+    }
+
+    /// Whether configuration was lost before a process started. Nothing that is left anywhere tells it that it was not
+    /// taken back.
+    fn knows_too_little(&self, truth: &Truth, who: Who) -> bool {
+        let lost = truth.configuration_lost(configured_in(truth, who).as_ref());
+        lost.zip(self.started.get(&who)).is_some_and(|(lost, started)| lost <= *started)
+    }
+
+    /// Whether configuration of a process is lost.
+    fn lacks_configuration(truth: &Truth, who: Who) -> bool {
+        truth.configuration_lost(configured_in(truth, who).as_ref()).is_some()
+    }
+
+    /// A process ended.
+    pub(crate) fn ended(&mut self, who: Who) {
+        let met: Vec<Key> =
+            self.met.iter().filter(|(_, by)| **by == who).map(|(key, _)| key.clone()).collect();
+        for key in met {
+            self.met.remove(&key);
+            self.unaware.insert(key);
+        }
+    }
+
+    /// The reply to a call will not reach its process.
+    pub(crate) fn reply_lost(&mut self, slot: &Key) {
+        if self.met.remove(slot).is_some() {
+            self.unaware.insert(slot.clone());
+        }
+    }
+
+    /// How many writes there were, beside those that say how things stand.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The last of them, for people.
+    pub(crate) fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// From now on it is noted what is written.
+    pub(crate) fn begin_to_note(&mut self) {
+        self.noted.clear();
+    }
+
+    /// What was written since then.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = &Key> {
+        self.noted.iter()
+    }
+
+    fn note(&mut self, who: Who, call: &Call) {
+        // What is said of configuration and summed up changes with every beat that tells something else.
+        let said = kinds::configures(&call.key.kind) || call.key.kind == kinds::edge("statussummaries");
+        if !(call.part == Part::Status && said) {
+            self.written += 1;
+            self.last = format!("{:?} of {} by {who:?}", call.verb, call.key);
+            self.noted.insert(call.key.clone());
+        }
+    }
+
+    /// A call changed a server. Was it right?
+    pub(crate) fn judge(
+        &mut self,
+        truth: &Truth,
+        machines: &[Machine],
+        who: Who,
+        call: &Call,
+        before: Option<&Stored>,
+        (now, built_on): (u64, u64),
+    ) -> Result<Judged, String> {
+        self.note(who, call);
+        let key = &call.key;
+        if who == Who::Center && truth.edges.iter().any(|edge| edge.mailbox.as_ref() == Some(&key.cluster)) {
+            self.told.entry(key.cluster.clone()).or_default().push((now, built_on));
+        }
+        let at_edge = truth.edges.iter().position(|edge| edge.cluster == key.cluster);
+        if matches!(who, Who::Syncer(_)) && at_edge.is_none() {
+            return match &call.verb {
+                Verb::Merge { .. } if call.part == Part::Status => Ok(Judged::default()),
+                other => Err(format!("a mailbox was written: {other:?} of {key} by {who:?}")),
+            };
+        }
+        let Some(before) = before else { return Ok(Judged::default()) };
+        if truth.foreign.get(key).is_some_and(|(uid, _)| *uid == before.uid.to_string()) {
+            let machine = at_edge.and_then(|edge| machines.get(edge + 1));
+            let now = machine.and_then(|machine| machine.get(key).ok());
+            return self.foreign_written(truth, who, call, now.as_deref()).map(|()| Judged::default());
+        }
+        let Verb::Delete { uid, .. } = &call.verb else { return Ok(Judged::default()) };
+        if *uid != before.uid {
+            return Err(format!("{key} was deleted, but is not the object that was seen"));
+        }
+        self.deleted(truth, who, before, built_on)
+    }
+
+    /// An object that users made at an edge is met by a first delivery, which is let go at once, and by nothing else.
+    fn foreign_written(
+        &mut self,
+        truth: &Truth,
+        who: Who,
+        call: &Call,
+        now: Option<&Stored>,
+    ) -> Result<(), String> {
+        if self.unaware.contains(&call.key) {
+            return Ok(());
+        }
+        match &call.verb {
+            Verb::Apply { force: false, .. } if self.met.remove(&call.key).is_some() => {
+                self.foreign_untouched(truth, &call.key, now)
+            }
+            Verb::Apply { force: false, .. } => {
+                self.met.insert(call.key.clone(), who);
+                Ok(())
+            }
+            other => Err(format!("{} is foreign and was written: {other:?}", call.key)),
+        }
+    }
+
+    fn deleted(&self, truth: &Truth, who: Who, before: &Stored, built_on: u64) -> Result<Judged, String> {
+        let key = &before.key;
+        let judged = Judged { deletion: true, unknowable: false };
+        if !matters(&key.kind) {
+            return Ok(judged);
+        }
+        let Some(source) = origin_of(before).filter(|_| self.is_ours(who, before)) else {
+            return Err(format!("{key} was deleted by {who:?} without a mark of its own"));
+        };
+        let want = (source.clone(), key.cluster.clone());
+        let right = truth.was_unwanted_since(built_on, &want)
+            && self.was_unwanted_at_its_source(truth, &source, built_on);
+        if right {
+            return Ok(judged);
+        }
+        if self.knows_too_little(truth, who) || self.knows_too_little(truth, Who::Center) {
+            return Ok(Judged { unknowable: true, ..judged });
+        }
+        let lost = if truth.is_lost(&source) { "lost" } else { "there" };
+        Err(format!(
+            "{key} was deleted wrongly by {who:?}: it is wanted, and its source {source} is {lost}; built on {built_on} ms"
+        ))
+    }
+
+    /// Whether cargo that a syncer withdraws was unwanted where users keep it, at some moment that the center had not read
+    /// past when it wrote what the syncer had read of it. True where there is no center: users keep it in the mailbox.
+    fn was_unwanted_at_its_source(&self, truth: &Truth, source: &Key, built_on: u64) -> bool {
+        let (Some(workload), Some(told)) = (&truth.workload, self.told.get(&source.cluster)) else {
+            return true;
+        };
+        if !kinds::is_cargo(&source.kind) {
+            return true;
+        }
+        let first = told.partition_point(|(at, _)| *at <= built_on).saturating_sub(1);
+        let since = told.iter().skip(first).map(|(_, built_on)| *built_on).min().unwrap_or(built_on);
+        let at_home = Key { cluster: workload.clone(), ..source.clone() };
+        truth.was_unwanted_since(since.min(built_on), &(at_home, source.cluster.clone()))
+    }
+
+    fn is_ours(&self, who: Who, object: &Stored) -> bool {
+        let owner = &object.metadata()["labels"][OWNER_LABEL];
+        self.owners.get(&who).is_some_and(|(own, _)| *owner == **own)
+    }
+
+    /// A foreign object is as its user left it, and nothing in it is ours.
+    fn foreign_untouched(&self, truth: &Truth, key: &Key, now: Option<&Stored>) -> Result<(), String> {
+        let Some((uid, value)) = truth.foreign.get(key) else { return Ok(()) };
+        let Some(object) = now else { return Err(format!("{key} is foreign and is gone")) };
+        let whole = object.to_value();
+        let entries = whole["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let mut ours = entries.filter(|entry| self.owners.values().any(|(_, own)| entry["manager"] == **own));
+        let wanted = kinds::content(key, *value);
+        let same = kinds::content_of(object.body()) == kinds::content_of(&wanted);
+        if object.uid.to_string() == *uid && same && ours.next().is_none() && !is_marked(object) {
+            return Ok(());
+        }
+        Err(format!("{key} is foreign and was changed: {}", object.body()))
+    }
+
+    /// All faults are over and there was time enough: is everything where it belongs? `why` says why a slot is as it is,
+    /// and whether that is a reason for something to be left.
+    pub(crate) fn converged(
+        &self,
+        sea: &Sea,
+        why: impl Fn(Who, &Key) -> (String, bool),
+    ) -> Result<(), String> {
+        let wanted = sea.truth.wanted();
+        for (source, cluster) in wanted.iter().filter(|(source, _)| kinds::is_cargo(&source.kind)) {
+            let Some(there) = sea.get(source).filter(|there| !there.is_deleting()) else { continue };
+            let slot = Key { cluster: cluster.clone(), ..source.clone() };
+            let (said, held) = why(carrier(sea, cluster), &slot);
+            if sea.truth.is_dying(cluster) || sea.truth.is_dying(&source.cluster) {
+                continue;
+            }
+            match sea.get(&slot) {
+                _ if sea.truth.foreign.contains_key(&slot) || self.unaware.contains(&slot) => {}
+                // What was lost may never have been read.
+                None if Self::lacks_configuration(&sea.truth, carrier(sea, cluster)) => {}
+                None => return Err(format!("{slot} is missing: {said}")),
+                Some(copy) if kinds::content_of(copy.body()) != kinds::content_of(there.body()) => {
+                    if !held && !Self::lacks_configuration(&sea.truth, carrier(sea, cluster)) {
+                        return Err(format!("{slot} has other content than {source}: {said}"));
+                    }
+                }
+                Some(copy) => {
+                    let status = &copy.body()["status"];
+                    let at_edge = sea.server_of(cluster) != CENTER;
+                    if at_edge && !status.is_null() && *status != there.body()["status"] {
+                        return Err(format!("the status of {slot} did not come back: {said}"));
+                    }
+                }
+            }
+        }
+        for (number, edge) in sea.truth.edges.iter().enumerate() {
+            let clusters = [Some(&edge.cluster), edge.mailbox.as_ref()];
+            for cluster in clusters.into_iter().flatten() {
+                for kind in [kinds::boats(), kinds::configmaps()] {
+                    for object in standing(sea, cluster, &kind) {
+                        self.is_right(sea, number, &object, &why)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_right(
+        &self,
+        sea: &Sea,
+        edge: usize,
+        object: &Stored,
+        why: &impl Fn(Who, &Key) -> (String, bool),
+    ) -> Result<(), String> {
+        let key = &object.key;
+        if self.unaware.contains(key) {
+            return Ok(());
+        }
+        if sea.truth.foreign.contains_key(key) {
+            return self.foreign_untouched(&sea.truth, key, Some(object));
+        }
+        let who = carrier(sea, &key.cluster);
+        let Some(source) = origin_of(object).filter(|_| self.is_ours(who, object)) else { return Ok(()) };
+        if sea.truth.wanted().contains(&(source.clone(), key.cluster.clone())) || object.is_deleting() {
+            return Ok(());
+        }
+        let (said, held) = why(who, key);
+        let doubtful = sea.truth.is_dying(&source.cluster) || sea.truth.is_dying(&key.cluster);
+        if held || doubtful || Self::lacks_configuration(&sea.truth, who) {
+            return Ok(());
+        }
+        Err(format!("{key} is still there at edge {edge}, though nobody wants it (from {source}): {said}"))
+    }
+}
+
+/// Where the configuration of a process stands; none: in several workspaces.
+fn configured_in(truth: &Truth, who: Who) -> Option<ClusterId> {
+    match who {
+        Who::Center => None,
+        Who::Syncer(number) => truth.edges.get(usize::from(number))?.mailbox.clone(),
+    }
+}
+
+/// How many copies stand at edges.
+pub(crate) fn arrived(sea: &Sea) -> u64 {
+    let cargo = |edge: &Edge| {
+        let both = [kinds::boats(), kinds::configmaps()];
+        both.iter().flat_map(|kind| standing(sea, &edge.cluster, kind)).filter(|one| is_marked(one)).count()
+    };
+    sea.truth.edges.iter().map(|edge| cargo(edge) as u64).sum()
+}
+
+/// Whose copies stand in a cluster.
+fn carrier(sea: &Sea, cluster: &ClusterId) -> Who {
+    let edge = sea.truth.edges.iter().position(|edge| edge.cluster == *cluster);
+    edge.and_then(|edge| u8::try_from(edge).ok()).map_or(Who::Center, Who::Syncer)
+}
+
+/// Whether it matters to users if an object of a kind goes. Slices, summaries and what else is worked out from them is
+/// worked out again.
+fn matters(kind: &KindId) -> bool {
+    let kind = kinds::natured(kind);
+    kinds::is_cargo(&kind)
+        || [kinds::namespaces(), kinds::definitions(), kinds::bindings(), kinds::workspaces()].contains(&kind)
+}
+
+pub(crate) fn is_marked(object: &Stored) -> bool {
+    !object.metadata()["labels"][OWNER_LABEL].is_null()
+}
+
+/// The source that a mark names. What is the same there and at the origin is said once.
+fn origin_of(object: &Stored) -> Option<Key> {
+    let mark = object.metadata()["annotations"][MARK_ANNOTATION].as_str()?;
+    let mark: Value = serde_json::from_str(mark).ok()?;
+    let named = |member: &str, same: &Name| mark[member].as_str().map_or_else(|| same.clone(), Name::new);
+    let kind = mark["kind"].as_str().map_or_else(
+        || object.key.kind.clone(),
+        |kind| {
+            let (resource, group) = kind.split_once('.').unwrap_or((kind, ""));
+            KindId::new(group, resource)
+        },
+    );
+    Some(Key {
+        cluster: ClusterId::new(mark["cluster"].as_str()?),
+        kind,
+        namespace: named("namespace", &object.key.namespace),
+        name: named("name", &object.key.name),
+    })
+}
+
+/// What stands in a cluster, if its kind is served.
+fn standing(sea: &Sea, cluster: &ClusterId, kind: &KindId) -> Vec<std::sync::Arc<Stored>> {
+    let request =
+        ListRequest { cluster: Some(cluster.clone()), kind: kind.clone(), ..ListRequest::default() };
+    let machine = sea.machines.get(sea.server_of(cluster));
+    machine.and_then(|machine| machine.list(&request).ok()).map(|list| list.items).unwrap_or_default()
+}

@@ -1,0 +1,248 @@
+//! Scripts: what users and faults do, and when, drawn from a seed.
+
+use std::fmt;
+
+use mailboat_machinery::{Random as _, Seeded};
+
+use crate::sea::Who;
+
+/// Which kind of cargo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cargo {
+    /// Of a kind that users define.
+    Boat,
+    /// Of a built-in kind.
+    ConfigMap,
+}
+
+/// Where users keep cargo and configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    /// The mailbox of an edge.
+    Mailbox(u8),
+    /// The workload workspace, from which the center places.
+    Workload,
+    /// The inventory workspace.
+    Inventory,
+}
+
+/// One thing that happens. Names, labels and edges are numbers: drawn, printed and shrunk alike.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A user creates cargo with a label, or changes its content.
+    Put(Site, Cargo, u8, u8),
+    /// A user deletes it.
+    Delete(Site, Cargo, u8),
+    /// A user gives cargo in the workload workspace another label.
+    Relabel(Cargo, u8, u8),
+    /// A user creates or changes a placement: of cargo with this label, to Locations with that one.
+    Place(u8, u8, u8),
+    /// A user deletes a placement.
+    Displace(u8),
+    /// A user gives an edge's Location another label.
+    Locate(u8, u8),
+    /// A user deletes an edge's SyncTarget.
+    Retire(u8),
+    /// Somebody confirms whatever is held back for a placement.
+    ConfirmPlacement(u8),
+    /// What an edge's syncer is told: boats and ConfigMaps, by their numbers as bits.
+    Tell(u8, u16, u16),
+    /// A further configuration beside it: boats, by their numbers as bits; the ninth bit means all of one namespace.
+    TellMore(u8, u16),
+    /// The further configuration is deleted.
+    TellLess(u8),
+    /// Somebody confirms whatever an edge's syncer holds back.
+    Confirm(u8),
+    /// Somebody at an edge creates an object of their own, or changes whatever has that name.
+    EdgePut(u8, Cargo, u8),
+    /// Somebody at an edge deletes whatever has that name.
+    EdgeDelete(u8, Cargo, u8),
+    /// What runs at an edge says how it is.
+    EdgeStatus(u8, u8, u8),
+    /// A user deletes a namespace, and with it all that is in it.
+    DropNamespace(Site, u8),
+    /// Somebody at an edge deletes a namespace.
+    EdgeDropNamespace(u8, u8),
+    /// No request reaches this server, and no answer leaves it.
+    Partition(u8),
+    /// It is reached again; half of its streams stay dead.
+    Heal(u8),
+    /// A process ends, and starts again so many milliseconds later.
+    Crash(Who, u32),
+    /// The server closes its streams.
+    CloseStreams(u8),
+    /// The server's streams fall silent for ever, without being closed.
+    StallStreams(u8),
+    /// The server forgets its past: 410.
+    Compact(u8),
+    /// The boats are not served; they stay.
+    Unserve(Site),
+    /// They are served again.
+    Serve(Site),
+    /// The definition of the boats is deleted, and all boats with it.
+    DropDefinition(Site),
+    /// The boats are defined anew.
+    Redefine(Site),
+    /// The binding to the kinds of the configuration is deleted, and the configuration with it.
+    DropBinding(Site),
+    /// It is bound again.
+    Rebind(Site),
+    /// A workspace is deleted, and all that is in it.
+    Drop(Site),
+    /// From now on so many requests in a hundred go wrong.
+    Noise(u8),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// A step and when it happens, in milliseconds.
+pub type Line = (u64, Step);
+
+/// What happens in a world.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Whether there is a center, which fills the mailboxes; users do so otherwise.
+    pub center: bool,
+    /// How many edges there are.
+    pub edges: u8,
+    /// What happens, sorted by time.
+    pub lines: Vec<Line>,
+}
+
+/// Cargo has so many names.
+pub(crate) const NAMES: u64 = 8;
+/// Cargo and Locations have one of so many labels, and placements select one of each.
+const LABELS: u64 = 2;
+/// Placements have so many names.
+const PLACEMENTS: u64 = 3;
+
+impl Script {
+    /// The script of a seed: one half with a center, the other without.
+    pub fn draw(seed: u64, steps: usize) -> Self {
+        let mut dice = Dice(Seeded(seed ^ 0x5c41_9700));
+        let center = seed % 2 == 1;
+        let edges = dice.below(if center { 3 } else { 2 }) + 1;
+        let mut lines = Vec::new();
+        // Something to lose first.
+        if center {
+            lines.extend((0..10).map(|at| (at, dice.put(Site::Workload))));
+            lines.extend((0..2).map(|at| (11 + at, dice.place())));
+        } else {
+            for edge in 0..edges {
+                lines.extend((0..10).map(|at| (at, dice.put(Site::Mailbox(edge)))));
+                lines.push((11, dice.tell(edge)));
+            }
+        }
+        let mut at = 2_000;
+        for _ in 0..steps {
+            // Mostly a burst, sometimes long enough for everything to come to rest.
+            at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
+            dice.step(center, edges, at, &mut lines);
+        }
+        lines.sort_by_key(|(at, _)| *at);
+        Self { center, edges, lines }
+    }
+}
+
+struct Dice(Seeded);
+
+impl Dice {
+    fn number(&mut self, below: u64) -> u64 {
+        self.0.next() % below
+    }
+
+    fn below(&mut self, below: u64) -> u8 {
+        u8::try_from(self.number(below)).unwrap_or(0)
+    }
+
+    fn bits(&mut self) -> u16 {
+        u16::try_from(self.number(1 << 10)).unwrap_or(0)
+    }
+
+    fn cargo(&mut self) -> Cargo {
+        if self.below(2) == 0 { Cargo::Boat } else { Cargo::ConfigMap }
+    }
+
+    fn put(&mut self, site: Site) -> Step {
+        Step::Put(site, self.cargo(), self.below(NAMES), self.below(LABELS))
+    }
+
+    /// Mostly much is wanted: only then is there something to lose.
+    fn tell(&mut self, edge: u8) -> Step {
+        let (some, more) = (self.bits() | self.bits(), self.bits() | self.bits());
+        Step::Tell(edge, some, more)
+    }
+
+    fn place(&mut self) -> Step {
+        Step::Place(self.below(PLACEMENTS), self.below(LABELS), self.below(LABELS))
+    }
+
+    fn step(&mut self, center: bool, edges: u8, now: u64, lines: &mut Vec<Line>) {
+        let edge = self.below(edges.into());
+        let server = self.below(u64::from(edges) + 1);
+        let site = if center { Site::Workload } else { Site::Mailbox(edge) };
+        let step = match self.below(100) {
+            0..20 => self.put(site),
+            20..30 => Step::Delete(site, self.cargo(), self.below(NAMES)),
+            30..46 if center => self.configure_center(edge),
+            30..46 => self.configure_syncer(edge),
+            46..51 => Step::EdgePut(edge, self.cargo(), self.below(NAMES)),
+            51..54 => Step::EdgeDelete(edge, self.cargo(), self.below(NAMES)),
+            54..59 => Step::EdgeStatus(edge, self.below(NAMES), self.below(9)),
+            59 => Step::DropNamespace(site, self.below(2)),
+            60 => Step::EdgeDropNamespace(edge, self.below(2)),
+            61..66 => {
+                lines.push((now + self.number(90_000), Step::Heal(server)));
+                Step::Partition(server)
+            }
+            66..74 => {
+                let who = if center && self.below(2) == 0 { Who::Center } else { Who::Syncer(edge) };
+                Step::Crash(who, u32::from(self.below(200)) * 50)
+            }
+            74..78 => Step::CloseStreams(server),
+            78..81 => Step::StallStreams(server),
+            81..84 => Step::Compact(server),
+            84..87 => {
+                lines.push((now + self.number(40_000), Step::Serve(site)));
+                Step::Unserve(site)
+            }
+            87..90 => {
+                lines.push((now + self.number(40_000), Step::Redefine(site)));
+                Step::DropDefinition(site)
+            }
+            90..93 => {
+                let site = if center && self.below(3) == 0 { Site::Inventory } else { site };
+                lines.push((now + self.number(40_000), Step::Rebind(site)));
+                Step::DropBinding(site)
+            }
+            93 if self.below(3) == 0 => Step::Drop(site),
+            94 if center && self.below(2) == 0 => Step::Retire(edge),
+            _ => Step::Noise(self.below(30)),
+        };
+        lines.push((now, step));
+    }
+
+    fn configure_syncer(&mut self, edge: u8) -> Step {
+        match self.below(16) {
+            0..8 => self.tell(edge),
+            8..12 => Step::TellMore(edge, self.bits()),
+            12..14 => Step::TellLess(edge),
+            _ => Step::Confirm(edge),
+        }
+    }
+
+    fn configure_center(&mut self, edge: u8) -> Step {
+        match self.below(16) {
+            0..5 => self.place(),
+            5..7 => Step::Displace(self.below(PLACEMENTS)),
+            7..10 => Step::Relabel(self.cargo(), self.below(NAMES), self.below(LABELS)),
+            10..13 => Step::Locate(edge, self.below(LABELS)),
+            13..15 => Step::ConfirmPlacement(self.below(PLACEMENTS)),
+            _ => Step::Confirm(edge),
+        }
+    }
+}

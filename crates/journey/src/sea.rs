@@ -1,0 +1,379 @@
+//! The servers, the time, and the network's faults: one center with kcp's ways, and the edges.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mailboat_hub::Workspaces;
+use mailboat_machinery::{DeleteOptions, Machine, Moment, Patch, Random as _, Seeded, Status, Stored};
+use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply};
+use mailboat_sim::answer;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::bell::Bell;
+use crate::kinds;
+use crate::oracle::Oracle;
+use crate::truth::{Meant, Truth};
+use crate::{Options, Report};
+
+/// When everything begins, in Unix seconds.
+pub(crate) const BEGINNING: u64 = 1_700_000_000;
+/// The server of all workspaces; after it come the edges.
+pub(crate) const CENTER: usize = 0;
+
+/// All that is not a process, shared by all that are.
+pub(crate) type Shared = Arc<Mutex<Sea>>;
+
+/// A process of ours.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Who {
+    /// The center.
+    Center,
+    /// The syncer of an edge.
+    Syncer(u8),
+}
+
+/// What lies between processes and a server.
+#[derive(Default)]
+pub(crate) struct Water {
+    /// No request reaches the server, and no answer leaves it.
+    pub(crate) partitioned: bool,
+    /// How often all streams were cut: those that were opened before are dead, and say so.
+    pub(crate) cuts: u64,
+    /// How often all streams fell silent: those that were opened before are dead, and nobody is told.
+    pub(crate) stalls: u64,
+}
+
+/// All that is not a process.
+pub(crate) struct Sea {
+    pub(crate) options: Options,
+    pub(crate) kcp: Workspaces,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) waters: Vec<Water>,
+    pub(crate) bells: Vec<Bell>,
+    /// So many requests in a hundred go wrong.
+    pub(crate) noise: u64,
+    pub(crate) truth: Truth,
+    pub(crate) oracle: Oracle,
+    pub(crate) report: Report,
+    /// What went wrong first.
+    pub(crate) failure: Option<String>,
+    pub(crate) log: Vec<String>,
+    /// How far each process has read of each kind in each place: the time of what it was last shown.
+    reads: BTreeMap<(Who, KindId), BTreeMap<String, u64>>,
+    pub(crate) begun: Instant,
+    chance: Seeded,
+    dice: Seeded,
+}
+
+impl Sea {
+    pub(crate) fn new(seed: u64, options: Options, kcp: Workspaces, center: Machine) -> Self {
+        let mut sea = Self {
+            options,
+            kcp,
+            machines: Vec::new(),
+            waters: Vec::new(),
+            bells: Vec::new(),
+            noise: 0,
+            truth: Truth::default(),
+            oracle: Oracle::default(),
+            report: Report::default(),
+            failure: None,
+            log: Vec::new(),
+            reads: BTreeMap::new(),
+            begun: Instant::now(),
+            chance: Seeded(seed ^ 0x5e12_7e12),
+            dice: Seeded(seed ^ 0x00d1_ce00),
+        };
+        sea.add(center);
+        sea
+    }
+
+    /// One server more; its number.
+    pub(crate) fn add(&mut self, machine: Machine) -> usize {
+        self.machines.push(machine);
+        self.waters.push(Water::default());
+        self.bells.push(Bell::default());
+        self.machines.len() - 1
+    }
+
+    /// Milliseconds since everything began.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The calendar of this world.
+    pub(crate) fn seconds(&self) -> u64 {
+        BEGINNING + self.now() / 1_000
+    }
+
+    pub(crate) fn draw(&mut self, below: u64) -> u64 {
+        self.dice.next() % below.max(1)
+    }
+
+    /// How long something is under way.
+    pub(crate) fn latency(&mut self) -> Duration {
+        let slow = self.noise > 0 && self.draw(20) == 0;
+        Duration::from_millis(if slow { self.draw(5_000) } else { 1 + self.draw(40) })
+    }
+
+    /// Which server has a cluster.
+    pub(crate) fn server_of(&self, cluster: &ClusterId) -> usize {
+        self.truth.edges.iter().position(|edge| edge.cluster == *cluster).map_or(CENTER, |edge| edge + 1)
+    }
+
+    /// What stands there now, if its kind is served.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.machines.get(self.server_of(&key.cluster))?.get(key).ok()
+    }
+
+    /// Does something to a server, with all that its controllers do at once, and notes what became true by it.
+    pub(crate) fn act<T>(
+        &mut self,
+        server: usize,
+        meant: &Meant<'_>,
+        act: impl FnOnce(&mut Machine, &mut Moment<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        self.act_as(server, meant, act).unwrap_or_else(|| Err(Status::unserved()))
+    }
+
+    fn act_as<T>(
+        &mut self,
+        server: usize,
+        meant: &Meant<'_>,
+        act: impl FnOnce(&mut Machine, &mut Moment<'_>) -> T,
+    ) -> Option<T> {
+        let now_seconds = self.seconds();
+        let machine = self.machines.get_mut(server)?;
+        let before = machine.version();
+        let mut moment = Moment { now_seconds, random: &mut self.chance };
+        let done = act(machine, &mut moment);
+        let defined = machine.changed_since(before).filter(|change| change.key.kind == kinds::definitions());
+        let clusters: Vec<ClusterId> = defined.map(|change| change.key.cluster.clone()).collect();
+        for cluster in clusters {
+            machine.follow_definitions(&cluster, &mut moment);
+        }
+        if server == CENTER {
+            self.kcp.follow(machine, before, &mut moment);
+        }
+        if machine.version() != before {
+            let now = self.now();
+            if let Some(machine) = self.machines.get(server) {
+                self.truth.learn(now, machine, before, meant);
+            }
+            if let Some(bell) = self.bells.get(server) {
+                bell.ring();
+            }
+        }
+        Some(done)
+    }
+
+    /// What controllers do a moment later: namespaces, definitions, bindings and workspaces that are going are emptied.
+    pub(crate) fn tidy(&mut self, server: usize) {
+        let Some(machine) = self.machines.get(server) else { return };
+        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
+        for cluster in clusters {
+            if !self.truth.is_dying(&cluster) {
+                // Whoever deletes a namespace means all that is in it.
+                self.act_as(server, &Meant::All, |machine, moment| {
+                    machine.empty_namespaces(&cluster, moment)
+                });
+            }
+            self.act_as(server, &Meant::Nothing, |machine, moment| {
+                machine.follow_definitions(&cluster, moment)
+            });
+        }
+        if server == CENTER {
+            self.tidy_workspaces();
+        }
+    }
+
+    fn tidy_workspaces(&mut self) {
+        let now_seconds = self.seconds();
+        let Some(machine) = self.machines.get_mut(CENTER) else { return };
+        let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
+        let before = machine.version();
+        let mut moment = Moment { now_seconds, random: &mut self.chance };
+        for cluster in &clusters {
+            self.kcp.tidy(machine, cluster, &mut moment);
+        }
+        self.kcp.follow(machine, before, &mut moment);
+        if machine.version() != before {
+            let now = self.now();
+            if let Some(machine) = self.machines.get(CENTER) {
+                self.truth.learn(now, machine, before, &Meant::Nothing);
+            }
+            if let Some(bell) = self.bells.first() {
+                bell.ring();
+            }
+        }
+    }
+
+    /// Kinds are served by what is stored of their definitions.
+    pub(crate) fn follow_definitions(&mut self, cluster: &ClusterId) {
+        self.act_as(CENTER, &Meant::Nothing, |machine, moment| machine.follow_definitions(cluster, moment));
+    }
+
+    /// A user creates an object, or changes it if it is there. False if the server refuses.
+    pub(crate) fn put(&mut self, key: &Key, body: Value, patch: &Value) -> bool {
+        let server = self.server_of(&key.cluster);
+        let there = self.get(key).is_some();
+        let by = answer::by("alice", Part::Whole, false);
+        let done = self.act(server, &Meant::This(key), |machine, moment| {
+            if there {
+                machine.patch(key, Patch::Merge(patch), &by, moment).map(drop)
+            } else {
+                machine.create(key, body, &by, moment).map(drop)
+            }
+        });
+        self.note(|| format!("alice writes {key}: {}", outcome(&done)));
+        done.is_ok()
+    }
+
+    /// Somebody changes the status of an object.
+    pub(crate) fn put_status(&mut self, key: &Key, status: &Value) -> bool {
+        let server = self.server_of(&key.cluster);
+        let by = answer::by("controller", Part::Status, false);
+        let patch = serde_json::json!({ "status": status });
+        let done = self.act(server, &Meant::This(key), |machine, moment| {
+            machine.patch(key, Patch::Merge(&patch), &by, moment).map(drop)
+        });
+        done.is_ok()
+    }
+
+    /// A user deletes an object. What goes with it is not what he meant.
+    pub(crate) fn remove(&mut self, key: &Key) -> bool {
+        let server = self.server_of(&key.cluster);
+        let done = self.act(server, &Meant::This(key), |machine, moment| {
+            machine.delete(key, &DeleteOptions::default(), moment).map(drop)
+        });
+        self.note(|| format!("alice deletes {key}: {}", outcome(&done)));
+        done.is_ok()
+    }
+
+    /// Carries out a call of a process, and asks whether it was right.
+    pub(crate) fn carry_out(&mut self, who: Who, call: &Call, built_on: u64) -> Result<Reply, Fault> {
+        let server = self.server_of(&call.key.cluster);
+        if server == CENTER && !self.knows(&call.key.cluster) {
+            return Err(Fault::new(FaultKind::Forbidden, "access denied"));
+        }
+        let before = self.get(&call.key);
+        let version = self.machines.get(server).map(Machine::version);
+        let preconditions = !self.options.deletes_without_preconditions;
+        let meant = Meant::This(&call.key);
+        let answered = self
+            .act_as(server, &meant, |machine, moment| answer::answer(machine, call, preconditions, moment));
+        let answered = answered.unwrap_or_else(|| Err(answer::fault_of(&Status::unserved())));
+        self.note(|| {
+            let how = answered.as_ref().map_or_else(|fault| fault.text.clone(), |_| "done".to_owned());
+            format!("{who:?} sends {} of {}: {how}{}", verb(call), call.key, said(call))
+        });
+        if self.machines.get(server).map(Machine::version) != version {
+            self.report.writes += 1;
+            self.trace(&format!("{who:?} {} {}", verb(call), call.key));
+            let judged = self.oracle.judge(
+                &self.truth,
+                &self.machines,
+                who,
+                call,
+                before.as_deref(),
+                (self.now(), built_on),
+            );
+            match judged {
+                Ok(judged) => {
+                    self.report.deletions += u64::from(judged.deletion);
+                    self.report.unknowable += u64::from(judged.unknowable);
+                }
+                Err(wrong) => self.fail(&wrong),
+            }
+        }
+        answered
+    }
+
+    /// Whether a workspace is there at all.
+    pub(crate) fn knows(&self, cluster: &ClusterId) -> bool {
+        self.machines.first().is_some_and(|center| center.clusters().any(|one| one == cluster))
+    }
+
+    pub(crate) fn fail(&mut self, what: &str) {
+        let at = self.now();
+        self.failure.get_or_insert_with(|| format!("at {at} ms: {what}"));
+    }
+
+    /// What a process was shown of a kind somewhere, as of this time.
+    pub(crate) fn reads(&mut self, who: Who, kind: &KindId, place: &str, at: u64) {
+        self.reads.entry((who, kind.clone())).or_default().insert(place.to_owned(), at);
+    }
+
+    /// A process starts, whose copies bear this owner and are written under this manager.
+    pub(crate) fn starts(&mut self, who: Who, owner: String, manager: &str) {
+        self.report.starts += 1;
+        let now = self.now();
+        self.oracle.started(who, now, owner, manager.to_owned());
+    }
+
+    /// A process ended, and knows nothing any more.
+    pub(crate) fn forgets(&mut self, who: Who) {
+        self.reads.retain(|(reader, _), _| *reader != who);
+        self.oracle.ended(who);
+    }
+
+    /// The oldest time of which a decision of a process about a kind may be: of what it was last shown of this kind, and
+    /// of all that configures it.
+    pub(crate) fn built_on(&self, who: Who, kind: &KindId) -> u64 {
+        let natured = kinds::natured(kind);
+        let matters = |one: &KindId| {
+            kinds::configures(one) || kinds::natured(one) == natured || *one == kinds::bindings()
+        };
+        let read = self.reads.iter().filter(|((reader, one), _)| *reader == who && matters(one));
+        read.flat_map(|(_, places)| places.values()).copied().min().unwrap_or_else(|| self.now())
+    }
+
+    /// FNV-1a over all that happens: two runs of one seed must agree in every word.
+    pub(crate) fn trace(&mut self, text: &str) {
+        let at = self.now();
+        let mut digest = self.report.digest ^ 0xcbf2_9ce4_8422_2325;
+        for byte in text.bytes().chain(at.to_be_bytes()) {
+            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self.report.digest = digest;
+    }
+
+    /// Writes down what happens, if that was asked for.
+    pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.options.log {
+            let at = self.now();
+            self.log.push(format!("{at:>8} ms  {}", text()));
+        }
+    }
+}
+
+fn outcome(done: &Result<(), Status>) -> String {
+    done.as_ref().map_or_else(ToString::to_string, |()| "done".to_owned())
+}
+
+/// What a call does, in a word.
+pub(crate) fn verb(call: &Call) -> String {
+    let debug = format!("{:?}", call.verb);
+    let word = debug.split([' ', '(', '{']).next().unwrap_or_default().to_owned();
+    if call.dry_run { format!("{word} (dry run)") } else { word }
+}
+
+/// Locks the sea. Nobody panics while holding it.
+pub(crate) fn lock(sea: &Shared) -> std::sync::MutexGuard<'_, Sea> {
+    sea.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What a summary is changed to, for people who wonder why.
+fn said(call: &Call) -> String {
+    match &call.verb {
+        mailboat_object::wire::Verb::Merge { body, .. }
+            if call.key.kind == kinds::edge("statussummaries") =>
+        {
+            format!(" {}", String::from_utf8_lossy(body))
+        }
+        _ => String::new(),
+    }
+}

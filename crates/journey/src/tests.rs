@@ -1,0 +1,40 @@
+use super::*;
+use crate::script::{Cargo, Site, Step};
+
+mod mutations;
+
+#[test]
+fn some_seeds_keep_every_promise() {
+    let mut total = Report::default();
+    for seed in 0..SEEDS {
+        let report = run(seed, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        total.add(&report);
+    }
+    println!("{total}");
+    // A world in which nothing happens keeps every promise.
+    assert!(total.writes > 300 && total.deletions > 10 && total.starts > 20, "{total:?}");
+    assert!(total.arrived > 10, "{total:?}");
+}
+
+/// So many journeys are a part of the tests.
+const SEEDS: u64 = 6;
+
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in 0..2 {
+        let [one, other] = [(), ()].map(|()| run(seed, &Options::default()).map_err(|f| f.to_string()));
+        assert_eq!(one, other, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
+    let mut lines: Vec<Line> = (0..4)
+        .map(|name| (u64::from(name), Step::Put(Site::Mailbox(0), Cargo::ConfigMap, name, 0)))
+        .collect();
+    lines.push((10, Step::Tell(0, 0, 0xf)));
+    lines.push((60_000, Step::Drop(Site::Mailbox(0))));
+    let script = Script { center: false, edges: 1, lines };
+    let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.deletions, report.arrived), (0, 4), "{report}");
+}

@@ -1,0 +1,56 @@
+//! What is promised, broken on purpose in what ships: the journey notices each.
+
+use mailboat_engine::mutation::{Mutation, break_on_purpose};
+
+use crate::script::{Cargo, Line, Script, Site, Step};
+use crate::{Options, Who, world};
+
+/// What a world says in which this is broken and that happens.
+fn caught(mutation: Mutation, center: bool, steps: &[Line]) -> String {
+    let site = if center { Site::Workload } else { Site::Mailbox(0) };
+    let mut lines: Vec<Line> =
+        (0..4).map(|name| (u64::from(name), Step::Put(site, Cargo::ConfigMap, name, 0))).collect();
+    lines.push((10, if center { Step::Place(0, 0, 0) } else { Step::Tell(0, 0, 0xf) }));
+    lines.extend(steps.iter().cloned());
+    let script = Script { center, edges: 1, lines };
+    break_on_purpose(None);
+    let well = world::play(0, &script, &Options::default());
+    break_on_purpose(Some(mutation));
+    let failure = world::play(0, &script, &Options::default()).err();
+    break_on_purpose(None);
+    assert!(well.is_ok(), "nothing is broken: {well:?}");
+    failure.unwrap_or_else(|| panic!("not noticed: {mutation:?}")).message
+}
+
+fn says(seen: &str, part: &str) {
+    println!("{seen}");
+    assert!(seen.contains(part), "{seen}");
+}
+
+#[test]
+fn a_syncer_that_believes_an_empty_mailbox_is_caught() {
+    let steps = [
+        (60_000, Step::DropBinding(Site::Mailbox(0))),
+        (70_000, Step::Rebind(Site::Mailbox(0))),
+        (80_000, Step::Noise(0)),
+    ];
+    says(&caught(Mutation::BelieveEmptyLists, false, &steps), "deleted wrongly by Syncer(0)");
+}
+
+#[test]
+fn a_syncer_that_takes_half_a_configuration_for_whole_is_caught() {
+    let steps = [(60_000, Step::Crash(Who::Syncer(0), 1_000))];
+    says(&caught(Mutation::DoubtIsWhole, false, &steps), "deleted wrongly by Syncer(0)");
+}
+
+#[test]
+fn a_center_that_believes_an_empty_workspace_is_caught() {
+    let steps = [(60_000, Step::DropBinding(Site::Workload))];
+    says(&caught(Mutation::BelieveEmptyLists, true, &steps), "deleted wrongly");
+}
+
+#[test]
+fn a_center_that_decides_before_it_has_read_is_caught() {
+    let steps = [(60_000, Step::Crash(Who::Center, 1_000))];
+    says(&caught(Mutation::StartTooEarly, true, &steps), "deleted wrongly");
+}

@@ -1,0 +1,343 @@
+//! What users and faults do.
+
+use std::time::Duration;
+
+use mailboat_api::names::{annotation, export, object};
+use mailboat_object::key::{ClusterId, Key};
+use serde_json::{Value, json};
+
+use super::World;
+use crate::base;
+use crate::kinds;
+use crate::oracle::is_marked;
+use crate::script::{Cargo, NAMES, Site, Step};
+use crate::sea::{CENTER, Sea, lock};
+
+impl World {
+    pub(super) async fn step(&mut self, step: &Step) {
+        self.values += 1;
+        let value = self.values;
+        if let Step::Crash(who, down_for) = step {
+            return self.crash(*who, Duration::from_millis(u64::from(*down_for))).await;
+        }
+        let mut sea = lock(&self.sea);
+        sea.note(|| step.to_string());
+        match step {
+            Step::Put(site, cargo, name, label) => sea.put_cargo(*site, *cargo, *name, *label, value),
+            Step::Delete(site, cargo, name) => {
+                if let Some(cluster) = sea.living(*site) {
+                    sea.remove(&cargo_key(&cluster, *cargo, *name));
+                }
+            }
+            Step::Relabel(cargo, name, label) => {
+                if let Some(cluster) = sea.living(Site::Workload) {
+                    let key = cargo_key(&cluster, *cargo, *name);
+                    let patch = json!({ "metadata": { "labels": { "place": format!("l{label}") } } });
+                    if sea.get(&key).is_some() {
+                        sea.put(&key, Value::Null, &patch);
+                    }
+                }
+            }
+            Step::Place(name, label, location) => sea.place(*name, *label, *location),
+            Step::Displace(name) => {
+                if let Some(cluster) = sea.living(Site::Workload) {
+                    sea.remove(&kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}")));
+                }
+            }
+            Step::Locate(edge, label) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    let key = kinds::key(&cluster, kinds::edge("locations"), &format!("t{edge}"));
+                    let patch = json!({ "metadata": { "labels": { "env": format!("l{label}") } } });
+                    if sea.get(&key).is_some() {
+                        sea.put(&key, Value::Null, &patch);
+                    }
+                }
+            }
+            Step::Retire(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
+                }
+            }
+            Step::ConfirmPlacement(name) => {
+                if let Some(cluster) = sea.living(Site::Workload) {
+                    sea.confirm(&kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}")));
+                }
+            }
+            Step::Tell(edge, boats, maps) => {
+                let entries = [entry(Cargo::Boat, *boats), entry(Cargo::ConfigMap, *maps)];
+                sea.configure(
+                    *edge,
+                    "SyncerConfig",
+                    object::THE_ONE,
+                    &json!({ "namespacedObjects": entries }),
+                );
+            }
+            Step::TellMore(edge, boats) => {
+                let entries = named(*boats).map(|name| {
+                    let namespace = kinds::namespace_of(&name);
+                    json!({ "kind": "Boat", "group": "example.dev", "version": "v1", "namespace": namespace, "name": name })
+                });
+                let entries: Vec<Value> = entries.collect();
+                sea.configure(*edge, "EdgeSyncConfig", "more", &json!({ "downSyncedResources": entries }));
+            }
+            Step::TellLess(edge) => {
+                if let Some(mailbox) = sea.living(Site::Mailbox(*edge)) {
+                    sea.remove(&kinds::key(&mailbox, kinds::edge("edgesyncconfigs"), "more"));
+                }
+            }
+            Step::Confirm(edge) => {
+                if let Some(mailbox) = sea.living(Site::Mailbox(*edge)) {
+                    sea.confirm(&kinds::key(&mailbox, kinds::edge("syncerconfigs"), object::THE_ONE));
+                }
+            }
+            Step::EdgePut(edge, cargo, name) => sea.edge_put(*edge, *cargo, *name, value),
+            Step::EdgeDelete(edge, cargo, name) => {
+                if let Some(cluster) = sea.edge(*edge) {
+                    sea.remove(&cargo_key(&cluster, *cargo, *name));
+                }
+            }
+            Step::EdgeStatus(edge, name, status) => {
+                if let Some(cluster) = sea.edge(*edge) {
+                    let key = cargo_key(&cluster, Cargo::Boat, *name);
+                    // Nobody but its own controller reports on a foreign object, and nothing here looks at that.
+                    if sea.get(&key).is_some_and(|object| is_marked(&object)) {
+                        sea.put_status(&key, &json!({ "at": status }));
+                    }
+                }
+            }
+            Step::DropNamespace(site, number) => {
+                if let Some(cluster) = sea.living(*site) {
+                    sea.remove(&namespace(&cluster, *number));
+                }
+            }
+            Step::EdgeDropNamespace(edge, number) => {
+                if let Some(cluster) = sea.edge(*edge) {
+                    sea.remove(&namespace(&cluster, *number));
+                }
+            }
+            Step::Partition(server) => sea.waters[usize::from(*server)].partitioned = true,
+            Step::Heal(server) => {
+                let dead = sea.draw(2) == 0;
+                let water = &mut sea.waters[usize::from(*server)];
+                water.partitioned = false;
+                water.stalls += u64::from(dead);
+                sea.bells[usize::from(*server)].ring();
+            }
+            Step::Crash(..) => {}
+            Step::CloseStreams(server) => sea.cut(usize::from(*server)),
+            Step::StallStreams(server) => sea.waters[usize::from(*server)].stalls += 1,
+            Step::Compact(server) => {
+                let machine = &mut sea.machines[usize::from(*server)];
+                machine.compact(machine.version());
+            }
+            Step::Unserve(site) => {
+                if let Some(cluster) = sea.living(*site) {
+                    sea.machines[CENTER].stop_serving(&cluster, &kinds::boats());
+                    sea.cut(CENTER);
+                }
+            }
+            Step::Serve(site) => sea.serve_boats(*site),
+            Step::DropDefinition(site) => {
+                if let Some(cluster) = sea.living(*site) {
+                    sea.serve_boats(*site);
+                    sea.remove(&kinds::key(&cluster, kinds::definitions(), BOATS));
+                }
+            }
+            Step::Redefine(site) => sea.redefine(*site),
+            Step::DropBinding(site) => {
+                if let Some(cluster) = sea.living(*site) {
+                    sea.remove(&kinds::key(&cluster, kinds::bindings(), export::BINDING_IN_MAILBOX));
+                }
+            }
+            Step::Rebind(site) => sea.rebind(*site),
+            Step::Drop(site) => {
+                let workspace =
+                    kinds::key(&ClusterId::new("root"), kinds::workspaces(), &workspace_name(*site));
+                sea.remove(&workspace);
+            }
+            Step::Noise(percent) => sea.noise = u64::from(*percent),
+        }
+    }
+
+    /// Users define, bind and serve again what they had taken away.
+    pub(super) fn mend(&self) {
+        let mut sea = lock(&self.sea);
+        let sites: Vec<Site> = if sea.truth.workload.is_some() {
+            vec![Site::Workload, Site::Inventory]
+        } else {
+            (0..u8::try_from(sea.truth.edges.len()).unwrap_or(0)).map(Site::Mailbox).collect()
+        };
+        for site in sites {
+            if site != Site::Inventory {
+                sea.serve_boats(site);
+                sea.redefine(site);
+            }
+            sea.rebind(site);
+        }
+    }
+}
+
+const BOATS: &str = "boats.example.dev";
+
+impl Sea {
+    fn edge(&self, number: u8) -> Option<ClusterId> {
+        self.truth.edges.get(usize::from(number)).map(|edge| edge.cluster.clone())
+    }
+
+    /// The workspace of a site. Nobody edits what is being deleted.
+    fn living(&self, site: Site) -> Option<ClusterId> {
+        let cluster = match site {
+            Site::Mailbox(number) => self.truth.edges.get(usize::from(number))?.mailbox.clone()?,
+            Site::Workload => self.truth.workload.clone()?,
+            Site::Inventory => self.truth.inventory.clone()?,
+        };
+        (!self.truth.is_dying(&cluster)).then_some(cluster)
+    }
+
+    fn put_cargo(&mut self, site: Site, cargo: Cargo, name: u8, label: u8, value: u64) {
+        let Some(cluster) = self.living(site) else { return };
+        let key = cargo_key(&cluster, cargo, name);
+        self.make_namespace(&key);
+        self.put(&key, kinds::cargo(&key, &format!("l{label}"), value), &kinds::content(&key, value));
+    }
+
+    fn place(&mut self, name: u8, label: u8, location: u8) {
+        let Some(cluster) = self.living(Site::Workload) else { return };
+        let name = format!("p{name}");
+        let test = |group: &str, resource: &str| {
+            json!({
+                "apiGroup": group, "resources": [resource], "namespaces": kinds::NAMESPACES,
+                "labelSelectors": [{ "matchLabels": { "place": format!("l{label}") } }],
+            })
+        };
+        let spec = json!({
+            "locationSelectors": [{ "matchLabels": { "env": format!("l{location}") } }],
+            "downsync": [test("example.dev", "boats"), test("", "configmaps")],
+        });
+        let key = kinds::key(&cluster, kinds::edge("edgeplacements"), &name);
+        // One that is on its way out is nobody's to change.
+        if self.get(&key).is_none_or(|placement| !placement.is_deleting()) {
+            self.put(&key, base::edge_object("EdgePlacement", &name, &spec), &json!({ "spec": spec }));
+        }
+    }
+
+    /// Whoever makes an object sees to it that its namespace is there. One that is going stays so.
+    fn make_namespace(&mut self, key: &Key) {
+        let namespace = kinds::key(&key.cluster, kinds::namespaces(), &key.namespace);
+        if self.get(&namespace).is_none() {
+            let body =
+                json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *key.namespace } });
+            self.put(&namespace, body, &json!({}));
+        }
+    }
+
+    fn configure(&mut self, edge: u8, kind: &str, name: &str, spec: &Value) {
+        let Some(mailbox) = self.living(Site::Mailbox(edge)) else { return };
+        let resource = format!("{}s", kind.to_lowercase());
+        let key = kinds::key(&mailbox, kinds::edge(&resource), name);
+        self.put(&key, base::edge_object(kind, name, spec), &json!({ "spec": spec }));
+    }
+
+    /// Confirms what a configuration object says that is held back for it.
+    fn confirm(&mut self, key: &Key) {
+        let awaited = self.get(key).and_then(|config| {
+            Some(config.body()["status"]["awaitingConfirmation"]["changeId"].as_str()?.to_owned())
+        });
+        if let Some(change) = awaited {
+            let patch = json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
+            self.put(key, Value::Null, &patch);
+        }
+    }
+
+    fn edge_put(&mut self, edge: u8, cargo: Cargo, name: u8, value: u64) {
+        let Some(cluster) = self.edge(edge) else { return };
+        let key = cargo_key(&cluster, cargo, name);
+        self.make_namespace(&key);
+        let ours = self.get(&key).is_some_and(|object| is_marked(&object));
+        let mut body = kinds::cargo(&key, "theirs", value);
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            metadata.remove("labels");
+        }
+        let put = self.put(&key, body, &kinds::content(&key, value));
+        if put
+            && !ours
+            && let Some(object) = self.get(&key)
+        {
+            self.truth.foreign.insert(key, (object.uid.to_string(), value));
+        }
+    }
+
+    fn cut(&mut self, server: usize) {
+        self.waters[server].cuts += 1;
+        self.bells[server].ring();
+    }
+
+    fn serve_boats(&mut self, site: Site) {
+        let Some(mailbox) = self.living(site) else { return };
+        self.follow_definitions(&mailbox);
+    }
+
+    fn redefine(&mut self, site: Site) {
+        let Some(mailbox) = self.living(site) else { return };
+        let definition = kinds::key(&mailbox, kinds::definitions(), BOATS);
+        if self.get(&definition).is_none() {
+            self.put(&definition, kinds::definition(), &json!({}));
+        }
+    }
+
+    fn rebind(&mut self, site: Site) {
+        let Some(mailbox) = self.living(site) else { return };
+        let binding = kinds::key(&mailbox, kinds::bindings(), export::BINDING_IN_MAILBOX);
+        if self.get(&binding).is_none() {
+            self.put(&binding, base::binding(export::BINDING_IN_MAILBOX, export::EDGE), &json!({}));
+        }
+    }
+}
+
+fn cargo_key(cluster: &ClusterId, cargo: Cargo, name: u8) -> Key {
+    let kind = match cargo {
+        Cargo::Boat => kinds::boats(),
+        Cargo::ConfigMap => kinds::configmaps(),
+    };
+    kinds::key(cluster, kind, &format!("n{name}"))
+}
+
+/// What the workspace of a site is called.
+pub(super) fn workspace_name(site: Site) -> String {
+    match site {
+        Site::Mailbox(number) => format!("mailbox{number}"),
+        Site::Workload => "workload".to_owned(),
+        Site::Inventory => "inventory".to_owned(),
+    }
+}
+
+fn namespace(cluster: &ClusterId, number: u8) -> Key {
+    let name = kinds::NAMESPACES[usize::from(number) % kinds::NAMESPACES.len()];
+    kinds::key(cluster, kinds::namespaces(), name)
+}
+
+/// The names that bits stand for.
+fn named(bits: u16) -> impl Iterator<Item = String> {
+    (0..NAMES).filter(move |bit| bits & (1 << bit) != 0).map(|bit| format!("n{bit}"))
+}
+
+/// What a syncer is told about one kind; the ninth bit means all of one namespace.
+fn entry(cargo: Cargo, bits: u16) -> Value {
+    let (group, resource) = match cargo {
+        Cargo::Boat => ("example.dev", "boats"),
+        Cargo::ConfigMap => ("", "configmaps"),
+    };
+    let inside = |namespace: &str| -> Value {
+        let all = bits & (1 << NAMES) != 0 && namespace == kinds::NAMESPACES[0];
+        let names: Vec<String> = if all {
+            vec!["*".to_owned()]
+        } else {
+            named(bits).filter(|name| kinds::namespace_of(name) == namespace).collect()
+        };
+        json!({ "namespace": namespace, "names": names })
+    };
+    json!({
+        "group": group, "resource": resource, "apiVersion": "v1",
+        "objectsByNamespace": kinds::NAMESPACES.map(inside),
+    })
+}
