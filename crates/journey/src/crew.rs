@@ -61,7 +61,7 @@ impl Running {
         lock(sea).starts(who, format!("center-{provider}"), center::FIELD_MANAGER);
         let chart = Arc::new(Chart { sea: Arc::clone(sea), who });
         let way = Arc::new(Link::new(sea, who, provider));
-        Self::run(sea, center::process(chart, way, provider, path))
+        Self::run(sea, center::process(chart, way, provider, path, None))
     }
 
     fn run<R: Role + Send + 'static>(sea: &Shared, mut process: Process<R>) -> Self {

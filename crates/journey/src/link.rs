@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use mailboat_cluster::lines::Limits;
 use mailboat_cluster::{Catalog, Lines, Read, ReadMode, Served, Transport, Verbs};
+use mailboat_engine::role::Kubeconfig;
 use mailboat_hub::View;
 use mailboat_machinery::{Kind, ListRequest, Watch, WatchEvent, WatchRequest, WatchStart, Within};
 use mailboat_object::key::{ClusterId, KindId};
@@ -305,6 +306,11 @@ impl Ways for Chart {
         let view = Arc::new(View::of(&ClusterId::new(workspace), export));
         let sea = Arc::clone(&self.sea);
         Ok(Arc::new(Link { sea, who: self.who, server: CENTER, at: At::View(view), known: Arc::default() }))
+    }
+
+    fn outside(&self, _: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>> {
+        let fault = Fault::new(FaultKind::Invalid, "syncers are on board already, and none is installed");
+        std::future::ready(Err(fault)).boxed()
     }
 }
 
