@@ -15,7 +15,7 @@ use mailboat_engine::want::Hold;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_object::select::LabelSelector;
-use mailboat_store::seen::Seen;
+use mailboat_store::seen::{Doubt, Seen};
 
 use crate::denature;
 use crate::selector::compile_all;
@@ -148,11 +148,13 @@ impl What {
         view: &View<'_>,
     ) -> Result<Option<usize>, Hold> {
         let cluster = &definer.key.cluster;
-        let instances = view.range(cluster, kind, None).map_err(|doubt| Hold {
+        let hold = |doubt: Doubt| Hold {
             reason: format!("it defines {kind}, and whether any of those goes along is not known: {doubt}"),
             on: Some(definer.key.clone()),
-        })?;
-        let mut undecided = None;
+        };
+        let instances = view.range(cluster, kind, None).map_err(hold)?;
+        // Those that are shown may not be all: then that none of them goes along says nothing.
+        let mut undecided = instances.missing().err().map(hold);
         for instance in instances {
             if excluded_object(instance).is_some() || self.upsync.iter().any(|set| covers(set, &instance.key))
             {

@@ -17,7 +17,7 @@ fn some_seeds_keep_every_promise() {
 }
 
 /// So many journeys are a part of the tests.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 5;
 
 #[test]
 fn a_seed_replays_exactly() {
@@ -37,4 +37,18 @@ fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
     let script = Script { center: false, edges: 1, lines };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.deletions, report.arrived), (0, 4), "{report}");
+}
+
+/// A definition that goes takes everything of its kind along at the edge.
+#[test]
+fn a_definition_stays_when_a_center_begins_while_its_kind_is_not_served() {
+    let lines = vec![
+        (1, Step::Put(Site::Workload, Cargo::Boat, 6, 0)),
+        (12, Step::Place(0, 0, 1)),
+        (60_000, Step::Crash(Who::Center, 4_000)),
+        (61_000, Step::Unserve(Site::Workload)),
+    ];
+    let script = Script { center: true, edges: 2, lines };
+    let report = world::play(5, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }

@@ -12,6 +12,7 @@ use mailboat_engine::want::{Body, Hold};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Object;
+use mailboat_store::seen::Doubt;
 use serde_json::{Value, json};
 
 use super::offer::is_definition;
@@ -80,11 +81,17 @@ pub(super) fn is_bound_otherwise(source: &Object, view: &View<'_>) -> Result<boo
         return Ok(false);
     }
     let defined = kinds_defined_by(source);
-    let mut bindings = view.range(&source.key.cluster, &api_bindings(), None).map_err(|doubt| Hold {
+    let hold = |doubt: Doubt| Hold {
         reason: format!("whether its kind is bound in its workspace is not known: {doubt}"),
         on: Some(source.key.clone()),
-    })?;
-    Ok(bindings.any(|binding| kinds_defined_by(binding).iter().any(|kind| defined.contains(kind))))
+    };
+    let mut bindings = view.range(&source.key.cluster, &api_bindings(), None).map_err(hold)?;
+    let all = bindings.missing();
+    if bindings.any(|binding| kinds_defined_by(binding).iter().any(|kind| defined.contains(kind))) {
+        return Ok(true);
+    }
+    // Those that are shown may not be all.
+    all.map(|_| false).map_err(hold)
 }
 
 /// The export by which the center offers a kind that users defined: one for each group and resource.
