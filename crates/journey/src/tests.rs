@@ -52,3 +52,17 @@ fn a_definition_stays_when_a_center_begins_while_its_kind_is_not_served() {
     let report = world::play(5, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }
+
+/// What went with a definition is held, and so is the definition, though it was made anew without anything of its kind.
+#[test]
+fn a_definition_stays_while_copies_of_its_kind_are_held() {
+    let lines = vec![
+        (1, Step::Put(Site::Workload, Cargo::Boat, 6, 0)),
+        (12, Step::Place(0, 0, 1)),
+        (60_000, Step::DropDefinition(Site::Workload)),
+        (63_000, Step::Redefine(Site::Workload)),
+    ];
+    let script = Script { center: true, edges: 2, lines };
+    let report = world::play(19, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(report.arrived > 0 && report.deletions == 0, "{report}");
+}
