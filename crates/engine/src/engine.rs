@@ -30,6 +30,7 @@ use crate::standing::Standings;
 use crate::warrant::WholeConfiguration;
 
 mod carry;
+mod definitions;
 mod evaluate;
 mod explain;
 mod faults;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Key, KindId, Uid};
+use mailboat_object::key::{Key, Uid};
 use mailboat_object::object::{Keep, Limits, Object, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
-use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::settle::scope_of;
@@ -264,18 +264,6 @@ impl Engine {
             Some(action) => return self.carry_out(now, store, id, &sight, action),
         }
         None
-    }
-
-    /// Whether a slot defines a kind of which objects of ours stand in the same cluster, or may stand there.
-    fn takes_others_along(&self, store: &Store, id: SlotId) -> bool {
-        let Some(key) = self.slots.get(id).map(|state| &state.key) else { return false };
-        let Some(kind) = defined_by(key) else { return false };
-        match store.range(&key.cluster, &kind, None) {
-            Ok(mut objects) => objects.any(|object| self.mark_on(object).is_some()),
-            // Nothing of it was ever delivered there, or all of it went with the kind.
-            Err(Doubt::NotFollowed | Doubt::Unserved) => false,
-            Err(_) => true,
-        }
     }
 
     /// Whether a slot was as wanted when it was last looked at, and nothing about it has changed since.
@@ -595,12 +583,4 @@ impl Engine {
 
 pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
     Object::decode(body, &Place::of(key, manager, keep)).ok()
-}
-
-/// The kind that a CustomResourceDefinition defines, whose name says it, also where it is kept under another group.
-fn defined_by(key: &Key) -> Option<KindId> {
-    let defines = key.kind.resource() == "customresourcedefinitions"
-        && key.kind.group().starts_with("apiextensions.k8s.io");
-    let (resource, group) = key.name.as_str().split_once('.').filter(|_| defines)?;
-    Some(KindId::new(group, resource))
 }
