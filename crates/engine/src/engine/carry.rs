@@ -494,7 +494,8 @@ impl Engine {
                 state.record.result = written.content;
                 state.record.ours = written.hands.ours;
                 if let Some(odd) = state.record.odd.said() {
-                    odd.differs_at = None;
+                    // What was met and let go of, and is written by its uid all the same, was adopted: it is ours now.
+                    (odd.differs_at, odd.foreign) = (None, None);
                 }
                 if let Some(passing) = state.passing.said() {
                     passing.fresh = None;

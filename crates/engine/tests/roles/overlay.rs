@@ -105,6 +105,28 @@ fn an_object_that_is_nobodys_becomes_ours_if_its_source_asks_for_that() {
     assert!(world.object(&copy()).is_none(), "it is ours now, and goes with its source");
 }
 
+/// As a namespace that was made for what is in it while the namespace itself was being delivered.
+#[test]
+fn what_a_first_delivery_meets_is_adopted_if_its_source_asks_for_that() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, adopting());
+    known(&mut world);
+    // It appears on the server, and its event has not arrived when the delivery is sent.
+    world.put(&copy(), json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "local": "stays" } }));
+    let late = std::mem::take(&mut world.servers.get_mut(&copy().cluster).unwrap().events);
+    world.run_for(1);
+    let events = &mut world.servers.get_mut(&copy().cluster).unwrap().events;
+    let ours = std::mem::replace(events, late);
+    events.extend(ours);
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"], json!({ "a": "1", "local": "stays" }));
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled));
+    written(&mut world);
+    world.run_for(60_000);
+    assert_eq!(written(&mut world), Vec::<String>::new(), "it is let go of and taken again and again");
+}
+
 #[test]
 fn an_object_of_another_owner_is_not_adopted_whoever_asks() {
     let mut world = world();
