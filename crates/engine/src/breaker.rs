@@ -94,11 +94,19 @@ impl Breaker {
     /// while we watched, does not.
     pub fn propose(&mut self, scope: &ScopeId, slot: &Key, why: &Evidence) {
         if counts(why) {
-            let state = self.scopes.entry(scope.clone()).or_default();
-            if !state.released.contains(slot) {
-                state.proposed.insert(slot.clone());
-                state.change.take();
-            }
+            self.add(scope, slot);
+        }
+    }
+
+    /// Notes that a slot would be withdrawn if what stands there, which nobody is shown, is still ours.
+    pub fn expect(&mut self, scope: &ScopeId, slot: &Key) {
+        self.add(scope, slot);
+    }
+
+    fn add(&mut self, scope: &ScopeId, slot: &Key) {
+        let state = self.scopes.entry(scope.clone()).or_default();
+        if !state.released.contains(slot) && state.proposed.insert(slot.clone()) {
+            state.change.take();
         }
     }
 

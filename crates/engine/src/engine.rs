@@ -15,6 +15,7 @@ use mailboat_object::wire::{Abilities, Call};
 use mailboat_store::interest::PlaceId;
 use mailboat_store::store::Store;
 use slab::Slab;
+use smallvec::SmallVec;
 
 use crate::breaker::{Breaker, ScopeId, Threshold};
 use crate::copies::Copies;
@@ -112,6 +113,8 @@ pub struct Engine {
     by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
+    /// The destinations in each cluster.
+    destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
     pub(crate) clusters: BTreeMap<ClusterId, Abilities>,
     /// The clusters that cannot be reached.
     pub(crate) away: BTreeMap<ClusterId, Away>,
@@ -169,6 +172,7 @@ impl Engine {
             by_kind: HashMap::default(),
             by_object: HashMap::default(),
             destinations: HashMap::default(),
+            destinations_at: HashMap::default(),
             clusters: BTreeMap::new(),
             away: BTreeMap::new(),
             fans: Fans::default(),
@@ -199,7 +203,17 @@ impl Engine {
 
     /// Names a destination. Routes refer to it by its id.
     pub fn destination(&mut self, destination: Destination) {
-        self.destinations.insert(destination.id, destination);
+        let (id, cluster) = (destination.id, destination.cluster.clone());
+        if let Some(before) = self.destinations.insert(id, destination)
+            && before.cluster != cluster
+            && let Some(ids) = self.destinations_at.get_mut(&before.cluster)
+        {
+            ids.retain(|one| *one != id);
+        }
+        let there = self.destinations_at.entry(cluster).or_default();
+        if !there.contains(&id) {
+            there.push(id);
+        }
     }
 
     /// A route was made, changed or, with `None`, taken away with the configuration that it came from.
@@ -396,6 +410,18 @@ impl Engine {
         here.into_iter().chain(anywhere).chain(alone).flatten().copied().collect()
     }
 
+    /// The routes that may bring a source to a cluster. One that says where it goes brings nothing to other destinations.
+    pub(crate) fn routes_between(&self, source: &Key, cluster: &ClusterId) -> Vec<RouteIndex> {
+        let mut routes = self.routes_of(source);
+        let Some(there) = self.destinations_at.get(cluster) else { return routes };
+        routes.retain(|route| {
+            let route = self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref());
+            let to = route.and_then(|route| route.destinations());
+            to.is_none_or(|to| there.iter().any(|id| to.binary_search(id).is_ok()))
+        });
+        routes
+    }
+
     /// The routes that read a kind in a cluster, or anywhere.
     fn routes_reading(&self, cluster: Option<&ClusterId>, kind: &KindId) -> BTreeSet<RouteIndex> {
         let fits = |of: &(Option<ClusterId>, KindId)| of.1 == *kind;
@@ -407,11 +433,6 @@ impl Engine {
             }
             None => self.by_kind.iter().filter(|(of, _)| fits(of)).flat_map(|(_, r)| r).copied().collect(),
         }
-    }
-
-    /// Whether any route would see this object as a source.
-    pub(crate) fn is_source(&self, key: &Key) -> bool {
-        !self.routes_of(key).is_empty()
     }
 
     /// Wants a slot planned. One that nobody claims is settled with its whole scope first.

@@ -9,7 +9,8 @@
 
 use std::fmt;
 
-use mailboat_object::key::{Name, Version};
+use mailboat_object::key::{Name, Uid, Version};
+use mailboat_object::object::Object;
 use mailboat_store::seen::{Absence, Gone};
 
 use crate::mutation::{Mutation, broken};
@@ -40,6 +41,8 @@ pub enum Serving {
 /// A CRD or an APIBinding, as it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
+    /// Which it is: made anew it is another.
+    pub uid: Uid,
     /// It is being deleted.
     pub deleting: bool,
     /// When it was last written.
@@ -91,6 +94,12 @@ pub struct LastSight {
 }
 
 impl LastSight {
+    /// An object as it is shown.
+    pub fn present(object: &Object) -> Self {
+        let (version, made_seconds) = (object.version, object.created_seconds());
+        Self { version, made_seconds, identity: None }
+    }
+
     /// How a source came to be known to be gone, and what a copy of it remembers, if it is a copy of just that.
     pub fn of(absence: Absence, origin: Option<&Origin>) -> Self {
         let deleted_at = (absence.how() == Gone::Deleted).then(|| absence.version());
@@ -132,7 +141,7 @@ impl Look {
 
 impl Definition {
     /// Whether it is the one that an object had when it was last seen.
-    fn is_that_of(&self, sight: &LastSight) -> bool {
+    pub(crate) fn is_that_of(&self, sight: &LastSight) -> bool {
         let same_identity = match (&self.identity, &sight.identity) {
             (Some(now), Some(then)) => now == then,
             _ => true,
@@ -157,7 +166,8 @@ mod tests {
 
     fn defined(version: u64, made: u64) -> Definition {
         let (version, made_seconds) = (Version(version), Some(made));
-        Definition { deleting: false, version, made_seconds, identity: Some(Name::new("i")) }
+        let (uid, identity) = (Uid::parse("d"), Some(Name::new("i")));
+        Definition { uid, deleting: false, version, made_seconds, identity }
     }
 
     fn look(kind: Serving) -> Look {

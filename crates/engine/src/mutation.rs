@@ -25,6 +25,8 @@ pub enum Mutation {
     StartTooEarly,
     /// A syncer takes a configuration for whole while a part of it is in doubt.
     DoubtIsWhole,
+    /// A role that starts does not compare what there is with what there was.
+    ForgetWhatWasThere,
 }
 
 #[cfg(feature = "mutations")]

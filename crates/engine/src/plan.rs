@@ -343,7 +343,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
 /// bears a label, that something is not shown will never mean that it is not there; nor does it where the view shows
 /// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first. After that
 /// a view may catch up only with its next bookmark, a minute later.
-fn told_by_reading(doubt: Doubt) -> bool {
+pub(crate) fn told_by_reading(doubt: Doubt) -> bool {
     matches!(doubt, Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp)
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mailboat_object::catalog::Catalog;
-use mailboat_object::key::{ClusterId, KindId, Name};
+use mailboat_object::key::{ClusterId, KindId, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::interest::{Interest, PlaceId};
@@ -150,6 +150,23 @@ impl Ground {
             Serving::By(definition) => !definition.deleting,
         };
         (self.workspace_lives && served) || broken(Mutation::BelieveEmptyLists)
+    }
+
+    /// Which definition the kind rests on; none if its server serves it by itself.
+    pub fn definition(&self) -> Option<&Uid> {
+        match &self.kind {
+            Serving::By(definition) => Some(&definition.uid),
+            Serving::Itself | Serving::Nothing => None,
+        }
+    }
+
+    /// Whether an object that is shown is known to rest on this.
+    pub fn bears(&self, object: &Object) -> bool {
+        match &self.kind {
+            Serving::By(definition) => definition.is_that_of(&LastSight::present(object)),
+            Serving::Itself => true,
+            Serving::Nothing => false,
+        }
     }
 
     /// Whether an object that was there, and is known to be absent, is gone alone: not with the definition that its kind

@@ -127,6 +127,11 @@ pub trait Route: Send + Sync {
         let _ = kind;
         true
     }
+    /// All destinations that it may ever go to, in order, whatever is selected; `None` where a route cannot tell. A copy in the cluster of
+    /// another destination is not its own, even if nothing is known of the source.
+    fn destinations(&self) -> Option<&[DestinationId]> {
+        None
+    }
     /// The kinds of its copies that it finds by their marks, wherever they stand ([`View::standing`]).
     fn seeks(&self) -> &[KindId] {
         &[]

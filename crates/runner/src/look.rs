@@ -11,7 +11,7 @@ use mailboat_cluster::{Found, Read, ReadMode, Transport};
 use mailboat_engine::look::{Definition, Look, Serving, identity};
 use mailboat_engine::role::Ground;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Limits;
 use mailboat_object::page::Page;
 use mailboat_object::timestamp::unix_seconds;
@@ -132,6 +132,7 @@ fn definition(root: Raw<'_>, identity: Option<Name>) -> Result<Definition, Fault
     let text = |member| root.get(&["metadata", member]).and_then(Raw::as_str);
     let version = text("resourceVersion").and_then(|version| version.parse().ok().map(Version));
     Ok(Definition {
+        uid: Uid::parse(&text("uid").unwrap_or_default()),
         deleting: text("deletionTimestamp").is_some(),
         version: version.ok_or_else(|| unreadable("it has no version"))?,
         made_seconds: text("creationTimestamp").and_then(|time| unix_seconds(&time)),
@@ -241,7 +242,7 @@ mod tests {
             panic!("no CRD")
         };
         assert_eq!((definition.version, definition.deleting), (Version(71), false));
-        assert_eq!(definition.made_seconds, Some(1_794_787_201));
+        assert_eq!((definition.uid, definition.made_seconds), (Uid::parse("u"), Some(1_794_787_201)));
         let deleting = r#"{"metadata":{"resourceVersion":"72","deletionTimestamp":"2026-11-16T00:00:02Z"}}"#;
         let Serving::By(definition) = looked_for(with(deleting), kind.clone()).unwrap().kind else {
             panic!("no CRD")

@@ -41,6 +41,7 @@ impl Servers {
         let made = stored.metadata()["creationTimestamp"].as_str().and_then(unix_seconds);
         let hash = &stored.body()["status"]["boundResources"][0]["schema"]["identityHash"];
         Serving::By(Definition {
+            uid: stored.uid.clone(),
             deleting: stored.is_deleting(),
             version: stored.version,
             made_seconds: made,

@@ -1,6 +1,7 @@
 //! Settling what nobody claims: why it is unwanted, and whether the breaker lets it go.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, Name};
 use mailboat_object::object::Object;
@@ -13,8 +14,9 @@ use crate::breaker::ScopeId;
 use crate::fans::RouteIndex;
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
+use crate::plan::told_by_reading;
 use crate::queue::Urgency;
-use crate::slots::{SlotId, SlotState};
+use crate::slots::{Reading, SlotId, SlotState};
 use crate::want::Hold;
 use crate::warrant::{Evidence, SourceGone, WholeConfiguration};
 
@@ -33,15 +35,18 @@ impl Engine {
             let scope = scope_of(state);
             self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
-            if let Seen::Present(target) = store.get(&state.key)
-                && let Some(mark) = self.our_mark_on(target)
-            {
-                if let Ok(evidence) = self.evidence(store, state, &mark) {
-                    self.breaker.propose(&scope, &state.key, &evidence);
-                } else {
-                    self.breaker.recall(&scope, &state.key);
-                    waiting.push((source_of(state, &mark).clone(), *id));
+            match known_target(store, state).map(|target| self.our_mark_on(target)) {
+                Some(Some(mark)) => {
+                    if let Ok(evidence) = self.evidence(store, state, &mark) {
+                        self.breaker.propose(&scope, &state.key, &evidence);
+                    } else {
+                        self.breaker.recall(&scope, &state.key);
+                        waiting.push((source_of(state, &mark).clone(), *id));
+                    }
                 }
+                // Counted before it is read: one after the other, each would be the only one.
+                None if self.would_go_unread(store, state) => self.breaker.expect(&scope, &state.key),
+                Some(None) | None => {}
             }
             scopes.insert(scope);
         }
@@ -54,6 +59,18 @@ impl Engine {
         for id in unsettled {
             self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
         }
+    }
+
+    /// Whether a copy of ours stood there, and would go if it still does when it is read: the view that we follow does not
+    /// show it.
+    fn would_go_unread(&self, store: &Store, state: &SlotState) -> bool {
+        let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
+        let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
+        unread
+            && counts
+            && state.record.uid.is_some()
+            && state.passing.reading == Reading::None
+            && self.configuration.is_some()
     }
 
     /// Lets what nobody claims, and of which nothing can be said now, hear when more is known of its source. What was
@@ -70,7 +87,7 @@ impl Engine {
     pub(super) fn resettle(&mut self, store: &Store, id: SlotId, sight: &Sight) -> bool {
         let WantedHere::No(evidence) = &sight.wanted else { return false };
         let Some(state) = self.slots.get(id) else { return false };
-        let ours = store.get(&state.key).present().is_some_and(|target| self.our_mark_on(target).is_some());
+        let ours = known_target(store, state).is_some_and(|target| self.our_mark_on(target).is_some());
         let missed = ours && self.breaker.misses(&scope_of(state), &state.key, evidence);
         if missed {
             self.unsettled.insert(id);
@@ -121,7 +138,8 @@ impl Engine {
             return Err(hold(&format!("what is known of its place: {doubt}")));
         }
         let source = source_of(state, mark);
-        if self.is_source(source) {
+        let routes = self.routes_between(source, &state.key.cluster);
+        if !routes.is_empty() {
             match store.get(source) {
                 Seen::Absent(absence) => {
                     let gone = match &state.passing.gone {
@@ -143,7 +161,7 @@ impl Engine {
                     {
                         return Err(hold(&format!("what is known of its source: {doubt}")));
                     }
-                    for route in self.routes_of(source) {
+                    for route in routes {
                         let fan = self.fans.find(route, source).and_then(|fan| self.fans.get(fan));
                         let fan = fan.ok_or_else(|| hold("its source was not evaluated yet"))?;
                         // A route that cannot say what becomes of the source may mean this very slot: after a restart
@@ -167,6 +185,15 @@ impl Engine {
             }
             None => Err(hold("the configuration is not known as a whole yet")),
         }
+    }
+}
+
+/// What stands in a slot: as it is shown, or as it was read where it is not shown.
+fn known_target<'a>(store: &'a Store, state: &'a SlotState) -> Option<&'a Arc<Object>> {
+    match store.get(&state.key) {
+        Seen::Present(target) => Some(target),
+        Seen::Unknown(_) if state.passing.reading == Reading::Found => state.passing.fresh.as_ref(),
+        Seen::Absent(_) | Seen::Unknown(_) => None,
     }
 }
 

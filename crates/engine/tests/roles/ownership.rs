@@ -321,3 +321,34 @@ fn where_absence_is_never_proven_a_foreign_object_is_found_by_reading_and_left_a
     world.run();
     assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2", "{}", explain(&world, &copy()));
 }
+
+/// A view may lose sight of what stands there still, as those of kcp do when a claim is rejected. What is then read one by
+/// one is no less for that.
+#[test]
+fn many_copies_that_a_view_hides_are_held_like_any_others() {
+    let mut world = labelled_world();
+    let at = |cluster: &str, n: usize| key(cluster, "configmaps", "till", &format!("c{n:02}"));
+    for n in 0..20 {
+        world.put(&at("workload", n), config_map("1"));
+    }
+    world.run();
+    for n in 0..20 {
+        let copy = at("florin", n);
+        let mut hidden = world.object(&copy).unwrap().clone();
+        let later = hidden["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 100;
+        hidden["metadata"]["resourceVersion"] = json!(later.to_string());
+        world.servers.get_mut(&copy.cluster).unwrap().events.push((copy, "DELETED", hidden));
+    }
+    world.run_for(1_000);
+    written(&mut world);
+    configure(&mut world, translator("p1", &[]));
+    world.run_for(600_000);
+    let left = |world: &World| (0..20).filter(|n| world.object(&at("florin", *n)).is_some()).count();
+    assert_eq!(left(&world), 20, "{}", explain(&world, &at("florin", 19)));
+    let held: Vec<_> =
+        world.engine.held_by_scope().map(|(scope, change, n)| (scope.clone(), change, n)).collect();
+    let [(scope, change, 20)] = held.as_slice() else { panic!("{held:?}") };
+    assert!(world.engine.confirm(scope, *change));
+    world.run_for(600_000);
+    assert_eq!(left(&world), 0, "{}", explain(&world, &at("florin", 0)));
+}

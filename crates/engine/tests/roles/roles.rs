@@ -42,6 +42,8 @@ pub(crate) struct Skeleton {
     pub(crate) varies: bool,
     /// Whether it asks for nothing but its sources, whatever is served.
     pub(crate) asks_for_sources_alone: bool,
+    /// All that it may ever go to, if it says so.
+    pub(crate) destinations: Option<Vec<DestinationId>>,
     /// How often something was projected.
     pub(crate) projections: Arc<AtomicUsize>,
 }
@@ -68,6 +70,7 @@ impl Skeleton {
             policy: Arc::new(policy),
             varies: true,
             asks_for_sources_alone: false,
+            destinations: None,
             projections: Arc::default(),
         }
     }
@@ -76,6 +79,9 @@ impl Skeleton {
 impl Route for Skeleton {
     fn head(&self) -> &RouteHead {
         &self.head
+    }
+    fn destinations(&self) -> Option<&[DestinationId]> {
+        self.destinations.as_deref()
     }
     fn asks_for(&self, kind: &KindId) -> bool {
         !self.asks_for_sources_alone || self.head.sources.iter().any(|sources| sources.kind == *kind)

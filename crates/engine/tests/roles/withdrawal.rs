@@ -1,9 +1,10 @@
 //! What is no longer wanted goes, and nothing else does.
 
 use mailboat_engine::look::{Definition, Serving};
+use mailboat_engine::route::DestinationId;
 use mailboat_engine::want::{Delivery, Policy};
 use mailboat_engine::warrant::LOOK_AGAIN_AFTER;
-use mailboat_object::key::Version;
+use mailboat_object::key::{Uid, Version};
 
 use crate::prelude::*;
 use crate::roles::edition;
@@ -14,7 +15,8 @@ const BEGINNING: u64 = 1_793_491_200;
 /// What defines ConfigMaps, last written at this version, and made at this second.
 fn defined(version: u64, made: u64) -> Serving {
     let (version, made_seconds) = (Version(version), Some(BEGINNING + made));
-    Serving::By(Definition { deleting: false, version, made_seconds, identity: None })
+    let uid = Uid::parse("d");
+    Serving::By(Definition { uid, deleting: false, version, made_seconds, identity: None })
 }
 
 #[test]
@@ -463,4 +465,28 @@ fn nothing_is_deselected_while_the_link_to_its_source_is_lost() {
     world.find_again("workload", "configmaps");
     world.run();
     assert!(world.object(&copy).is_none(), "{}", explain(&world, &copy));
+}
+
+/// A source that went with its kind is held, and its copy with it; unless nobody who reads it goes there any more.
+#[test]
+fn what_no_route_brings_there_goes_though_nobody_can_tell_what_became_of_its_source() {
+    for still in [true, false] {
+        let mut world = world();
+        world.now = 5_000_000;
+        world.put(&source(), config_map("1"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        world.kind = defined(1_000, 5_001);
+        world.remove(&source());
+        world.run_for(60_000);
+        assert!(world.object(&copy()).is_some(), "it may have gone with its kind");
+        let mut elsewhere = translator("p1", &[GUILDER]);
+        elsewhere.destinations =
+            Some([Some(GUILDER), still.then_some(FLORIN)].into_iter().flatten().map(DestinationId).collect());
+        configure(&mut world, elsewhere);
+        known(&mut world);
+        world.run_for(600_000);
+        assert_eq!(world.object(&copy()).is_some(), still, "{}", explain(&world, &copy()));
+    }
 }

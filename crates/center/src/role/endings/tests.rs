@@ -1,5 +1,5 @@
 use mailboat_engine::look::{Definition, Serving};
-use mailboat_object::key::Version;
+use mailboat_object::key::{Uid, Version};
 use serde_json::Value;
 
 use super::*;
@@ -26,7 +26,8 @@ fn deleted(json: &mut Value) {
 }
 
 fn ground(workspace_lives: bool, deleting: bool) -> Ground {
-    let binding = Definition { deleting, version: Version(3), made_seconds: None, identity: None };
+    let (uid, version) = (Uid::parse("b"), Version(3));
+    let binding = Definition { uid, deleting, version, made_seconds: None, identity: None };
     Ground { workspace_lives, kind: Serving::By(binding) }
 }
 
