@@ -7,12 +7,13 @@
 //! and runs without an async runtime, so that a simulation can run the same role.
 //!
 //! Reading order: [`config`] (what is asked for), [`select`] and [`renature`] (which objects, and what they are called
-//! there), [`downsync`] and [`upsync`] (the routes), [`marks`] (what stands on copies), [`record`] (what survives a
-//! restart beside them), [`report`] (what is said of it), [`role`] (how it all hangs together), [`assemble`].
+//! there), [`downsync`] and [`upsync`] (the routes), [`marks`] (what stands on copies), [`record`] and [`configured`] (what
+//! survives a restart beside them), [`report`] (what is said of it), [`role`] (how it all hangs together), [`assemble`].
 
 pub mod assemble;
 pub mod carry;
 pub mod config;
+pub mod configured;
 pub mod downsync;
 pub mod marks;
 pub mod record;

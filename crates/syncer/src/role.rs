@@ -27,6 +27,7 @@ use self::believed::Believed;
 use crate::carry::{EDGE, MAILBOX};
 use crate::config::ConfigKind;
 use crate::config::merge::{self, Plurals, Rules};
+use crate::configured::Configured;
 use crate::downsync::{DOWNSYNC, Downsync, Surroundings};
 use crate::record::{Kinds, Record};
 use crate::report::{Reporter, Sight};
@@ -75,6 +76,10 @@ pub struct SyncerRole {
     doubts: BTreeMap<KindId, Doubt>,
     confirm: bool,
     calls: CallIds,
+    /// As of which revision the configuration is written down.
+    written_down: Option<u64>,
+    /// Why what is missing is not believed to be taken back, if so.
+    lost: Option<String>,
 }
 
 /// All that routes are made from, so that they are made anew only when it changed.
@@ -117,6 +122,8 @@ impl SyncerRole {
             doubts: BTreeMap::new(),
             confirm: false,
             calls: CallIds::default(),
+            written_down: None,
+            lost: None,
         }
     }
 
@@ -290,6 +297,37 @@ impl SyncerRole {
         routes.into_iter().chain(unclaimed).map(|scope| ScopeId(Name::new(&scope)))
     }
 
+    /// The configuration to be written down, if it is not yet. As long as something may be lost, what was written stays.
+    fn next_to_write_down(&mut self, store: &Store) -> Option<Configured> {
+        let revision = Some(self.believed.revision());
+        if self.written_down == revision || self.lost.is_some() {
+            return None;
+        }
+        let configured = self.believed.configured(store)?;
+        if self.record.configured() == Some(&configured) {
+            self.written_down = revision;
+        }
+        Some(configured)
+    }
+
+    /// Notes whether something is missing that may have gone with its kind while no syncer ran.
+    fn miss_what_is_lost(&mut self) {
+        let lost = self.record.configured().and_then(|before| self.believed.lost(before)).map(|id| {
+            format!(
+                "{id} may have gone with its kind, which was bound or defined anew while no syncer ran; \
+                 nothing is withdrawn by that until there is one of that name again, if only an empty one"
+            )
+        });
+        if lost == self.lost {
+            return;
+        }
+        if let Some(lost) = &lost {
+            tracing::warn!(lost, "the configuration is not known as a whole");
+        }
+        self.lost = lost;
+        self.reporter.touch();
+    }
+
     /// Logs when the mailbox's configuration cannot be read any more, and when it can again: with the mailbox away, or
     /// gone, there is no status to say it in.
     fn tell_of_doubt(&mut self, place: &PlaceId, kind: &KindId, doubt: Option<Doubt>) {
@@ -338,6 +376,7 @@ impl SyncerRole {
             }
         }
         troubles.extend(self.believed.doubt().map(str::to_owned));
+        troubles.extend(self.lost.clone());
         troubles
     }
 }
@@ -393,7 +432,10 @@ impl Role for SyncerRole {
         self.introduce(&mut orders);
         self.stale |= self.believed.let_go(store);
         self.refresh_rules();
-        let (call, record_at) = self.record.next(now.mono, self.wanted.as_ref(), || self.calls.fresh());
+        self.miss_what_is_lost();
+        let configured = self.next_to_write_down(store);
+        let (call, record_at) =
+            self.record.next(now.mono, self.wanted.as_ref(), configured.as_ref(), || self.calls.fresh());
         orders.extend(call.map(|(id, call)| Order::Call(id, call)));
         let (look, look_at) = self.believed.next(now.mono, store, || self.calls.fresh());
         orders.extend(look.map(|(id, kind)| Order::Look(id, self.identity.mailbox.clone(), kind)));
@@ -402,8 +444,10 @@ impl Role for SyncerRole {
             self.configure(&mut orders);
         }
         // Only once routes stand for all that is believed, and every entry says what it means.
-        let clear =
-            self.basis.is_some() && self.rules.as_ref().is_some_and(|rules| !rules.unclear) && !self.stale;
+        let clear = self.basis.is_some()
+            && self.rules.as_ref().is_some_and(|rules| !rules.unclear)
+            && !self.stale
+            && self.lost.is_none();
         orders.extend(self.believed.tell_known(clear));
         self.confirm(store, engine, &mut orders);
         let mut calls = std::mem::take(&mut self.calls);

@@ -3,7 +3,7 @@
 //! A mailbox that is being deleted, or whose binding to the configuration's kinds is, shows complete and empty lists. Read
 //! as "nothing is asked for any more", they would empty the edge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use mailboat_store::store::Store;
 use mailboat_store::time::Moment;
 
 use crate::config::{Config, ConfigId, ConfigKind};
+use crate::configured::Configured;
 
 /// A look that failed, or found no solid ground, is tried again after this.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -41,6 +42,8 @@ pub(super) struct Believed {
     told: Option<u64>,
     /// Why the last look was not believed.
     doubt: Option<String>,
+    /// What was seen to go alone, since this process began.
+    gone: BTreeSet<ConfigId>,
 }
 
 /// A look under way, at one kind after the other.
@@ -66,6 +69,7 @@ impl Believed {
             tidied: false,
             told: None,
             doubt: None,
+            gone: BTreeSet::new(),
         }
     }
 
@@ -96,6 +100,7 @@ impl Believed {
                             config =
                                 Config { unreadable: config.unreadable, spec: config.spec, ..before.clone() };
                         }
+                        self.gone.remove(&id);
                         self.shown.insert(id.clone(), Arc::new(object.kept(Keep::Head)));
                         self.configs.insert(id, config);
                         if !same {
@@ -193,7 +198,7 @@ impl Believed {
         }
         self.tidied = true;
         let before = self.configs.len();
-        let Self { mailbox, grounds, shown, .. } = self;
+        let Self { mailbox, grounds, shown, gone: all_gone, .. } = self;
         let mut redefined = None;
         self.configs.retain(|id, _| {
             let key = Key {
@@ -205,7 +210,9 @@ impl Believed {
             let Seen::Absent(absence) = store.get(&key) else { return true };
             let was = shown.get(id).map(|object| &**object);
             let gone = grounds.get(&id.kind).is_some_and(|ground| ground.shows_gone(absence, was));
-            if !gone {
+            if gone {
+                all_gone.insert(id.clone());
+            } else {
                 redefined =
                     Some(format!("{key} may have gone with its kind, which was defined or bound anew"));
             }
@@ -217,6 +224,36 @@ impl Believed {
         }
         self.doubt = redefined;
         self.configs.len() != before
+    }
+
+    /// The configuration as it is to be written down, once it is known as a whole and each of it is known to rest on what its
+    /// kind rests on now. What is only remembered is not among it.
+    pub(super) fn configured(&self, store: &Store) -> Option<Configured> {
+        let whole = self.whole == Some(self.revision) && self.tidied && self.doubt.is_none();
+        let rests = |id: &ConfigId| {
+            let ground = self.grounds.get(&id.kind);
+            self.shown.get(id).zip(ground).is_some_and(|(object, ground)| {
+                ground.bears(object) && matches!(store.get(&object.key), Seen::Present(_))
+            })
+        };
+        if !whole || !self.configs.keys().all(rests) {
+            return None;
+        }
+        let rested_on =
+            self.grounds.iter().filter_map(|(kind, ground)| Some((*kind, ground.definition()?.clone())));
+        Some(Configured { configs: self.configs.keys().cloned().collect(), rested_on: rested_on.collect() })
+    }
+
+    /// What was there when the configuration was last written down and may have gone with its kind, while no process saw
+    /// it go.
+    pub(super) fn lost<'c>(&self, before: &'c Configured) -> Option<&'c ConfigId> {
+        let known = |id: &ConfigId| self.configs.contains_key(id) || self.gone.contains(id);
+        before.lost(known, &self.grounds).filter(|_| !broken(Mutation::ForgetWhatWasThere))
+    }
+
+    /// Counts what was learned.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// What the engine is to be told about the configuration as a whole, if that is news.
