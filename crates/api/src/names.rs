@@ -91,6 +91,8 @@ pub mod annotation {
     pub const ON_CONFLICT_ADOPT: &str = "adopt";
     /// On a held configuration object: the change id whose withdrawals the user lets go.
     pub const CONFIRM_WITHDRAWAL: &str = "mailboat.dev/confirm-withdrawal";
+    /// On the provider's export: what is held that can be confirmed on no SyncTarget, in a sentence for people.
+    pub const WITHDRAWAL_HELD: &str = "mailboat.dev/withdrawal-held";
     /// On a SyncTarget: `namespace/name` of a Secret with the edge's kubeconfig, for installing its syncer.
     pub const KUBECONFIG_SECRET: &str = "mailboat.dev/kubeconfig-secret";
     /// kcp's own: the logical cluster that an object lives in.

@@ -19,7 +19,7 @@ use crate::body::body;
 pub use contents::{contents, reporting};
 pub use pulse::{Installed, Judged, Limits, Pulse, Standing, judge};
 pub use rights::{SyncedKinds, rules};
-pub use route::{Found, Furnished, Mailboxes, Reporters, workspaces};
+pub use route::{Found, Furnished, MAILBOXES, Mailboxes, Reporters, workspaces};
 
 /// The APIBinding to the compute kinds in a mailbox.
 pub const COMPUTE_BINDING: &str = "bind-kubernetes";

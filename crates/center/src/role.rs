@@ -1,5 +1,6 @@
 //! The center as a role: inventories and placements become mailboxes, slices and copies.
 
+mod asking;
 mod belief;
 mod endings;
 mod guard;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_api::edge::UpsyncSet;
-use mailboat_api::names::{export, group};
+use mailboat_api::names::{MailboxName, export, group};
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::mutation::{Mutation, broken};
@@ -38,6 +39,7 @@ use mailboat_store::seen::{News, Seen};
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 
+use self::asking::Asking;
 use self::belief::Belief;
 use self::endings::{Course, Endings};
 use self::guard::Guard;
@@ -89,6 +91,9 @@ pub struct CenterRole {
     homes: BTreeMap<ClusterId, DestinationId>,
     mailboxes: Mailboxes,
     guard: Guard,
+    asking: Asking,
+    /// Mailboxes that stand, and whose SyncTargets this center has never seen.
+    orphans: BTreeSet<Uid>,
     endings: Endings,
     installing: Installing,
     /// What the breaker holds, by the placement or SyncTarget on which it can be confirmed.
@@ -154,6 +159,8 @@ impl CenterRole {
             workspaces: Workspaces::default(),
             homes: BTreeMap::new(),
             guard: Guard::default(),
+            asking: Asking::default(),
+            orphans: BTreeSet::new(),
             noticed: BTreeSet::new(),
             fresh: BTreeSet::new(),
             contested: BTreeSet::new(),
@@ -228,6 +235,9 @@ impl CenterRole {
                 self.schedule.target(key, Some(TargetFacts::of(object)));
                 self.touch_locations(key);
                 self.statuses.sees_target(object);
+                if self.orphans.remove(&object.uid) {
+                    self.stale.extend(self.placements.keys().cloned());
+                }
                 self.installing.sees_target(object);
                 self.summing.target(object);
             }
@@ -297,6 +307,16 @@ impl CenterRole {
         }
     }
 
+    /// Workspaces whose placements are all gone, and all that these placed before them, may go out of sight.
+    fn forget_seen_out(&mut self, store: &Store, engine: &Engine) {
+        for cluster in self.endings.take_seen_out() {
+            if self.workspaces.placements(&cluster).next().is_none() {
+                let copies = engine.slots().filter_map(|slot| store.get(slot).present());
+                self.guard.forget(&cluster, copies, &*self.marks);
+            }
+        }
+    }
+
     /// The Locations that lead to a SyncTarget count it.
     fn touch_locations(&mut self, target: &Key) {
         for location in self.schedule.locations_of(target) {
@@ -321,6 +341,7 @@ impl CenterRole {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
+            self.find_orphans();
         }
     }
 
@@ -383,11 +404,19 @@ impl Role for CenterRole {
                 }
                 self.sees(now, object);
             }
+            // All that it placed went before it: however it went, there is nothing left to wonder about.
+            Seen::Absent(_) if self.endings.is_withdrawn(&change.key) => self.loses(&change.key),
             Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => {
                 self.belief.misses(&change.key, change.before.clone());
             }
             Seen::Absent(_) if is_syncer_config(&change.key) => {
                 self.mailboxes.sees_config(&change.key, None);
+            }
+            // What stood in it went along.
+            Seen::Absent(_) if change.key.kind == mailbox::workspaces() => {
+                if let Ok(name) = change.key.name.as_str().parse::<MailboxName>() {
+                    self.orphans.remove(&Uid::parse(&name.sync_target_uid));
+                }
             }
             Seen::Absent(_) | Seen::Unknown(_) => {}
         }
@@ -410,7 +439,8 @@ impl Role for CenterRole {
 
     fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>) {
         let Self { installing, calls, waiting, .. } = self;
-        if !self.statuses.answered(now.mono, id, &reply)
+        if !self.asking.answered(now.mono, id)
+            && !self.statuses.answered(now.mono, id, &reply)
             && !self.endings.answered(now.mono, id, &reply)
             && !installing.answered(now, id, &reply, || calls.fresh(), waiting)
         {
@@ -439,6 +469,7 @@ impl Role for CenterRole {
         self.start(now);
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
+        self.forget_seen_out(store, engine);
         let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &self.endings, &mut orders);
         self.configure(&mut orders);
         for slot in std::mem::take(&mut self.noticed) {
@@ -450,6 +481,7 @@ impl Role for CenterRole {
         let look_at = self.belief.next(now.mono, || self.calls.fresh(), &mut orders);
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
+        let ask_at = self.ask(now.mono, store, engine, &mut orders);
         let retell_at = self.retell(now.mono, engine);
         let install_at = self.install(now.mono, &mut orders);
         let status_at = self.write_statuses(now, store, engine, &mut orders);
@@ -461,10 +493,12 @@ impl Role for CenterRole {
         });
         Turn {
             orders,
-            wake: [look_at, unseen_at, ending_at, retell_at, install_at, status_at, summary_at, eviction]
-                .into_iter()
-                .flatten()
-                .min(),
+            wake: [
+                look_at, unseen_at, ending_at, ask_at, retell_at, install_at, status_at, summary_at, eviction,
+            ]
+            .into_iter()
+            .flatten()
+            .min(),
         }
     }
 }

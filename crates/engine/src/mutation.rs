@@ -25,6 +25,8 @@ pub enum Mutation {
     StartTooEarly,
     /// A syncer takes a configuration for whole while a part of it is in doubt.
     DoubtIsWhole,
+    /// A center takes what comes from where it cannot see all placements for what none of them selects.
+    UnseenIsUnselected,
     /// A role that starts does not compare what there is with what there was.
     ForgetWhatWasThere,
 }

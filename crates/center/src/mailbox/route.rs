@@ -18,6 +18,9 @@ pub fn workspaces() -> KindId {
     KindId::new("tenancy.kcp.io", "workspaces")
 }
 
+/// The id of the route of all mailboxes, and what the breaker counts together.
+pub const MAILBOXES: &str = "mailboxes";
+
 /// All SyncTargets, each with its Workspace. A Workspace goes when its SyncTarget is seen to be gone, and never because
 /// the inventory is.
 pub struct Mailboxes {
@@ -36,7 +39,7 @@ impl Mailboxes {
         marks: Arc<dyn Marks>,
     ) -> Self {
         Self {
-            head: RouteHead::new(Name::new("mailboxes")).reading(sources),
+            head: RouteHead::new(Name::new(MAILBOXES)).reading(sources),
             provider,
             to: Arc::from([here]),
             policy: policy(marks, Adopt::Never),

@@ -48,6 +48,8 @@ pub(super) struct Endings {
     unpatchable: BTreeSet<Key>,
     /// Those of them of which that became otherwise.
     retell: Vec<Key>,
+    /// Where placements are gone after all that they placed.
+    seen_out: BTreeSet<ClusterId>,
     /// Not to be written or looked at before.
     not_before: BTreeMap<Key, Moment>,
     /// Not to be read before.
@@ -95,6 +97,7 @@ impl Endings {
             looks: BTreeMap::new(),
             unpatchable: BTreeSet::new(),
             retell: Vec::new(),
+            seen_out: BTreeSet::new(),
             not_before: BTreeMap::new(),
             read_at: BTreeMap::new(),
         }
@@ -150,9 +153,18 @@ impl Endings {
     pub(super) fn gone(&mut self, key: &Key) {
         self.bare.remove(key);
         self.unseen.remove(key);
-        self.ending.remove(key);
+        if self.ending.remove(key).is_some_and(|ending| ending.withdrawn) {
+            self.seen_out.insert(key.cluster.clone());
+        }
         self.not_before.remove(key);
         self.read_at.remove(key);
+    }
+
+    /// Workspaces of which a placement is gone after all that it placed, and none is left on its way out.
+    pub(super) fn take_seen_out(&mut self) -> BTreeSet<ClusterId> {
+        let mut seen_out = std::mem::take(&mut self.seen_out);
+        seen_out.retain(|cluster| !self.ending.keys().any(|key| key.cluster == *cluster));
+        seen_out
     }
 
     /// Whether somebody said that all that a placement placed goes.

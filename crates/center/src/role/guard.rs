@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use mailboat_api::names::group;
 use mailboat_engine::mark::{Marked, Marks};
+use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Body, Hold, Want};
@@ -79,6 +80,20 @@ impl Guard {
         }
     }
 
+    /// Everything that a workspace placed is seen to have gone, and the workspace may go as well: unless one of these copies
+    /// came from there, nobody has to wonder what became of it.
+    pub(super) fn forget<'c>(
+        &mut self,
+        cluster: &ClusterId,
+        mut copies: impl Iterator<Item = &'c Arc<Object>>,
+        marks: &dyn Marks,
+    ) {
+        let from_there = |copy: &Object| matches!(marks.read(copy), Marked::Ours(mark) if mark.origin.key.cluster == *cluster);
+        if !copies.any(|copy| from_there(copy)) {
+            self.origins.retain(|(origin, _)| origin != cluster);
+        }
+    }
+
     /// Holds what came from where nobody can see, if that changed. Says when to ask again.
     pub(super) fn hold(
         &mut self,
@@ -113,7 +128,8 @@ impl Guard {
     }
 }
 
-/// Reads what cannot be read, and so keeps it from looking like something that nobody selects.
+/// Reads what cannot be read, and so keeps it from looking like something that nobody selects. What is read from there
+/// nevertheless may be selected by a placement that is not shown.
 struct Unseen {
     head: RouteHead,
 }
@@ -135,8 +151,12 @@ impl Route for Unseen {
         &self.head
     }
 
-    fn select(&self, _: &Object, _: &View<'_>) -> Result<Selected, Hold> {
-        Ok(Selected::nowhere())
+    fn select(&self, source: &Object, _: &View<'_>) -> Result<Selected, Hold> {
+        if broken(Mutation::UnseenIsUnselected) {
+            return Ok(Selected::nowhere());
+        }
+        let reason = "which placements of its workspace select it cannot be seen now".to_owned();
+        Err(Hold { reason, on: Some(source.key.clone()) })
     }
 
     fn project(&self, _: &Object, _: &Destination, _: &View<'_>) -> Result<Vec<Want>, Hold> {
@@ -150,7 +170,11 @@ impl Route for Unseen {
 
 #[cfg(test)]
 mod tests {
+    use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL, OwnerId, StandardMarks};
+    use serde_json::json;
+
     use super::*;
+    use crate::fixtures::object;
 
     #[test]
     fn a_workspace_out_of_sight_is_spoken_of_once_it_lasts_and_once_it_is_back() {
@@ -169,5 +193,30 @@ mod tests {
         assert_eq!(told.note(at(61), &seen), (Vec::new(), vec![shop.clone()]));
         assert_eq!(told.note(at(62), &unseen), nothing);
         assert_eq!(told.note(at(63), &seen), nothing, "nobody was told that it was lost");
+    }
+
+    #[test]
+    fn a_workspace_of_which_nothing_is_left_is_not_looked_for_any_more() {
+        let (shop, marks) = (ClusterId::new("shop"), StandardMarks::new(OwnerId(Name::new("center"))));
+        let mark = json!({
+            "on": "configmaps/till/pos", "cluster": "shop", "uid": "u", "version": 1,
+            "intent": mailboat_object::digest::Digest::NONE.to_string(),
+        });
+        let copy = object(
+            "mailbox",
+            "configmaps",
+            &json!({ "metadata": {
+                "namespace": "till", "name": "pos", "labels": { OWNER_LABEL: "center" },
+                "annotations": { MARK_ANNOTATION: mark.to_string() },
+            } }),
+        );
+        let mut guard = Guard::default();
+        guard.observe(&copy, &ClusterId::new("provider"), &marks);
+        let seen: Vec<_> = guard.origins.iter().map(|(cluster, _)| cluster.clone()).collect();
+        assert_eq!(seen, std::slice::from_ref(&shop));
+        guard.forget(&shop, [&copy].into_iter(), &marks);
+        assert_eq!(guard.origins.len(), 1, "something of it stands");
+        guard.forget(&shop, std::iter::empty(), &marks);
+        assert!(guard.origins.is_empty());
     }
 }

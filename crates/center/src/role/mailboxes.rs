@@ -110,6 +110,11 @@ impl Mailboxes {
         self.by_cluster.get(cluster)
     }
 
+    /// The SyncTargets that have a mailbox, as far as was seen.
+    pub(super) fn uids(&self) -> impl Iterator<Item = &Uid> {
+        self.all.keys()
+    }
+
     /// Whether a cluster is a mailbox that is there and is not being deleted.
     pub(super) fn is_standing(&self, cluster: &ClusterId, store: &Store) -> bool {
         let Some(mailbox) = self.by_cluster.get(cluster).and_then(|uid| self.all.get(uid)) else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mailboat_api::edge::{EdgePlacementSpec, SinglePlacement};
 use mailboat_api::names::group;
+use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId, RouteId};
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
@@ -96,6 +97,9 @@ impl CenterRole {
             self.stale.extend(self.going_to.get(uid).into_iter().flatten().cloned());
             self.set_upsync(uid);
             self.statuses.touch_target(uid);
+            if self.orphans.contains(uid) {
+                self.stale.extend(self.placements.keys().cloned());
+            }
         }
         for key in self.schedule.take_changed() {
             self.stale.insert(key.clone());
@@ -165,6 +169,16 @@ impl CenterRole {
         }
     }
 
+    /// Notes which mailboxes have no SyncTarget, once all that was there at the beginning is known. It may have been lost with its
+    /// inventory while no center ran, and with it where placements go. If somebody deleted it, its mailbox goes as a whole;
+    /// in either case nothing is withdrawn from it by this.
+    pub(super) fn find_orphans(&mut self) {
+        if !broken(Mutation::ForgetWhatWasThere) {
+            let missing = self.mailboxes.uids().filter(|uid| self.statuses.target_of(uid).is_none());
+            self.orphans = missing.cloned().collect();
+        }
+    }
+
     pub(super) fn translator(&self, key: &Key) -> Option<Translator> {
         let placement = self.placements.get(key)?;
         let edge = |(uid, leads): (&Uid, &crate::schedule::Leads), departed: bool| {
@@ -173,11 +187,15 @@ impl CenterRole {
         };
         let going = self.schedule.destinations(key).filter_map(|one| edge(one, false));
         let departed = self.schedule.departed(key).filter_map(|one| edge(one, true));
+        // Whatever of it stands there stays: nobody knows why its SyncTarget is missing.
+        let orphaned = self.orphans.iter().filter_map(|uid| {
+            Some((self.mailboxes.destination(uid)?, Edge { location: key.clone(), departed: true }))
+        });
         Some(Translator::new(Placed {
             placement: &placement.object,
             what: Arc::clone(&placement.what),
             sources: self.workspaces.sources(&key.cluster),
-            edges: departed.chain(going).collect(),
+            edges: orphaned.chain(departed).chain(going).collect(),
             singletons: self.singletons(&key.cluster),
             keeps: placement.keeps,
             provider: Arc::clone(&self.identity.provider_path),

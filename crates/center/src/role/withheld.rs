@@ -1,15 +1,15 @@
 //! Withdrawals that are held because they are many, and whose word lets them go.
 //!
 //! What a placement would withdraw because it was changed is confirmed on that placement. What no placement claims since the
-//! center started is a share of one mailbox, and is confirmed on the SyncTarget. A placement that was deleted by itself was
-//! confirmed by that.
+//! center started is a share of one mailbox, and is confirmed on the SyncTarget. Mailboxes whose SyncTargets are gone are
+//! confirmed on the provider's export. A placement that was deleted by itself was confirmed by that.
 
 use std::collections::BTreeMap;
 
 use mailboat_api::Time;
 use mailboat_api::condition::{Condition, ConditionStatus, find, set, types};
 use mailboat_api::edge::AwaitedConfirmation;
-use mailboat_api::names::{annotation, group};
+use mailboat_api::names::{annotation, export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::Engine;
 use mailboat_engine::plan::ChangeId;
@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 
 use super::CenterRole;
 use super::endings::confirms;
-use crate::translate::route_name;
+use crate::mailbox;
+use crate::translate::{api_exports, route_name};
 
 /// What is held, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,8 @@ pub(super) enum Because {
     Deleted,
     /// It stands in an edge's mailbox, and no placement selects it.
     Unclaimed,
+    /// They are mailboxes, and their SyncTargets are gone.
+    Targets,
 }
 
 impl Withheld {
@@ -65,6 +68,9 @@ impl Withheld {
             }
             Because::Unclaimed => {
                 ("no placement selects {} copies in this edge's mailbox", "this SyncTarget")
+            }
+            Because::Targets => {
+                ("the SyncTargets of {} mailboxes are gone, and all in these would go", "this APIExport")
             }
         };
         let why = why.replace("{}", &count.to_string());
@@ -185,21 +191,78 @@ impl CenterRole {
         self.withheld = withheld;
     }
 
+    /// Says on the provider's export what can be confirmed there, once it is known. Says when to ask again.
+    pub(super) fn ask(
+        &mut self,
+        now: Moment,
+        store: &Store,
+        engine: &Engine,
+        orders: &mut Vec<Order>,
+    ) -> Option<Moment> {
+        let settled = self.known.is_some() && orders.is_empty() && !engine.is_busy();
+        let key = self.export();
+        let held = self.withheld.get(&key).map(Withheld::message);
+        let export = store.get(&key).present().filter(|_| settled)?;
+        let Self { asking, calls, identity, .. } = self;
+        asking.next(now, export, held.as_deref(), &identity.manager, || calls.fresh(), orders)
+    }
+
+    /// The provider's export, on which is confirmed what no SyncTarget is left to confirm it on.
+    pub(super) fn export(&self) -> Key {
+        let (cluster, namespace) = (self.identity.provider.clone(), Name::EMPTY);
+        Key { cluster, kind: api_exports(), namespace, name: Name::new(export::EDGE) }
+    }
+
     /// The object on which what a scope holds can be confirmed.
     fn subject_of(&self, scope: &ScopeId) -> Option<(Key, Because)> {
-        let (of, rest) = scope.0.as_str().split_once('/')?;
-        match of {
-            "placement" | "slices" => {
+        match scope.0.as_str().split_once('/') {
+            None if scope.0.as_str() == mailbox::MAILBOXES => Some((self.export(), Because::Targets)),
+            Some(("placement" | "slices", rest)) => {
                 let (cluster, name) = rest.split_once('/')?;
                 let kind = KindId::new(group::EDGE, "edgeplacements");
                 let (cluster, namespace, name) = (ClusterId::new(cluster), Name::EMPTY, Name::new(name));
                 Some((Key { cluster, kind, namespace, name }, Because::Less))
             }
-            "unclaimed" => {
+            Some(("unclaimed", rest)) if rest == self.identity.provider.0.as_str() => {
+                Some((self.export(), Because::Targets))
+            }
+            Some(("unclaimed", rest)) => {
                 let uid = self.mailboxes.of(&ClusterId::new(rest))?;
                 Some((self.statuses.target_of(uid)?.clone(), Because::Unclaimed))
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mailboat_engine::mark::OwnerId;
+
+    use super::super::Identity;
+    use super::*;
+
+    #[test]
+    fn mailboxes_whose_targets_are_gone_are_confirmed_on_the_providers_export() {
+        let role = CenterRole::new(Identity {
+            owner: OwnerId(Name::new("center")),
+            manager: Name::new("mailboat-center"),
+            provider: ClusterId::new("espw"),
+            provider_path: Arc::from("root:espw"),
+            silence: mailbox::Limits::default(),
+            installs: None,
+        });
+        let subject = |scope: &str| role.subject_of(&ScopeId(Name::new(scope)));
+        let Some((key, because)) = subject("mailboxes") else { panic!("nowhere") };
+        assert_eq!(key.to_string(), "espw|apiexports.apis.kcp.io edge.kubestellar.io");
+        assert_eq!((subject("unclaimed/espw"), subject("unclaimed/other")), (Some((key, because)), None));
+        let held = Withheld { change: ChangeId(0x00c0_ffee), count: 12, because };
+        assert_eq!(
+            held.message(),
+            "the SyncTargets of 12 mailboxes are gone, and all in these would go; the annotation \
+             mailboat.dev/confirm-withdrawal=0000000000c0ffee on this APIExport lets them go"
+        );
     }
 }

@@ -151,6 +151,10 @@ impl Route for SingletonRoute {
         &self.head
     }
 
+    fn destinations(&self) -> Option<&[DestinationId]> {
+        Some(&self.to)
+    }
+
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         Ok(match self.count(source, view)? {
             Some(_) => {

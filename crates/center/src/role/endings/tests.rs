@@ -186,3 +186,22 @@ fn a_placement_out_of_sight_is_read_in_its_workspace_until_it_is_gone() {
 fn well() -> Reply {
     Reply { body: Box::default(), created: false, warnings: Vec::new() }
 }
+
+#[test]
+fn a_workspace_is_seen_out_when_the_last_of_its_placements_is_gone_after_what_it_placed() {
+    let mut endings = endings();
+    let shown = placement(deleted);
+    endings.sees(&shown);
+    endings.gone(&shown.key);
+    assert!(endings.take_seen_out().is_empty(), "what it placed may stand");
+    endings.sees(&shown);
+    let (look, _) = turn(&mut endings, NOW, false);
+    endings.looked(NOW, look.unwrap(), &Ok(ground(true, false)));
+    assert_eq!(endings.take_withdrawn().len(), 1);
+    endings.gone(&shown.key);
+    assert_eq!(
+        endings.take_seen_out().into_iter().collect::<Vec<_>>(),
+        std::slice::from_ref(&shown.key.cluster)
+    );
+    assert!(endings.take_seen_out().is_empty(), "it is said once");
+}
