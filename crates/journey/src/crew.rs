@@ -15,10 +15,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::link::{Chart, Link};
+use crate::pause::Pause;
 use crate::sea::{Shared, Who, lock};
 
 /// A process that runs.
 pub(crate) struct Running {
+    pub(crate) pause: Pause,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Box<dyn Aboard>>,
 }
@@ -69,11 +71,12 @@ impl Running {
         let calendar: Calendar = Arc::new(move || lock(&clock).seconds());
         process.calendar(calendar);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
+        let pause = Pause::default();
+        let task = tokio::spawn(pause.over(async move {
             process.run(stopped).await.ok();
             Box::new(process) as Box<dyn Aboard>
-        });
-        Self { stop, task }
+        }));
+        Self { pause, stop, task }
     }
 
     /// Ends the process in the midst of whatever it does. What it has sent may still arrive.

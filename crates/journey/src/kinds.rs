@@ -60,6 +60,14 @@ pub(crate) fn is_cargo(kind: &KindId) -> bool {
     *kind == boats() || *kind == configmaps()
 }
 
+/// Whether an object is called like those that are brought up from edges, and nothing else.
+pub(crate) fn comes_up(key: &Key) -> bool {
+    is_cargo(&key.kind) && key.name.starts_with(UP_PREFIX)
+}
+
+/// What is brought up is called so, before its number.
+pub(crate) const UP_PREFIX: &str = "u";
+
 /// What namespaces are called, by their number.
 pub(crate) const NAMESPACES: [&str; 2] = ["even", "odd"];
 

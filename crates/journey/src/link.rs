@@ -11,7 +11,9 @@ use mailboat_cluster::lines::Limits;
 use mailboat_cluster::{Catalog, Lines, Read, ReadMode, Served, Transport, Verbs};
 use mailboat_engine::role::Kubeconfig;
 use mailboat_hub::View;
-use mailboat_machinery::{Kind, ListRequest, Watch, WatchEvent, WatchRequest, WatchStart, Within};
+use mailboat_machinery::{
+    Kind, ListRequest, ListVersion, Watch, WatchEvent, WatchRequest, WatchStart, Within,
+};
 use mailboat_object::key::{ClusterId, KindId};
 use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Reply};
 use mailboat_runner::Ways;
@@ -52,6 +54,13 @@ enum At {
     View(Arc<View>),
 }
 
+/// A page of a list: when it was served, and whether others follow.
+struct Page {
+    body: Vec<u8>,
+    at: u64,
+    more: bool,
+}
+
 /// One cluster, or what is seen of many.
 type Sight = (Option<ClusterId>, Option<Arc<dyn Within>>);
 
@@ -73,7 +82,7 @@ impl Link {
 
     fn fate(&self, writes: bool) -> Fate {
         let mut sea = lock(&self.sea);
-        sea.report.requests += 1;
+        sea.report.events += 1;
         if sea.waters[self.server].partitioned {
             let after = if sea.draw(2) == 0 { CALL_TIMEOUT } else { Duration::from_millis(5) };
             return Fate::Fails(after, Fault::new(FaultKind::Away, "no route to host"));
@@ -130,14 +139,20 @@ impl Link {
     }
 
     async fn page(self, read: Read, limit: u32, token: Option<String>) -> Result<Lines, Fault> {
-        let link = self.clone();
-        let body = self.send(false, move |sea| link.list(sea, &read, limit, token)).await?;
-        Ok(Lines::new(futures::stream::iter([Ok(Bytes::from(body))]).boxed(), LIMITS))
+        let (link, kind) = (self.clone(), read.kind.clone());
+        let (first, probes) = (token.is_none(), limit == 1);
+        let served = self.clone().send(false, move |sea| link.list(sea, &read, limit, token)).await?;
+        if !probes {
+            let mut sea = lock(&self.sea);
+            sea.reads_page(self.who, &kind, &self.place(), first.then_some(served.at), served.more);
+        }
+        Ok(Lines::new(futures::stream::iter([Ok(Bytes::from(served.body))]).boxed(), LIMITS))
     }
 
-    fn list(&self, sea: &mut Sea, read: &Read, limit: u32, token: Option<String>) -> Result<Vec<u8>, Fault> {
+    fn list(&self, sea: &mut Sea, read: &Read, limit: u32, token: Option<String>) -> Result<Page, Fault> {
         let (cluster, within) = self.seen(sea, &read.kind)?;
-        let first = token.is_none();
+        let whole = token.is_none() && limit > 1;
+        let past = whole.then(|| sea.past(self.who, &read.kind, &self.place(), self.server)).flatten();
         let request = ListRequest {
             cluster,
             within,
@@ -145,15 +160,12 @@ impl Link {
             labels: read.labels.parse().unwrap_or_default(),
             limit: Some(limit as usize),
             continue_token: token,
+            version: past.map_or(ListVersion::Latest, |(version, _)| ListVersion::Exact(version)),
             ..ListRequest::default()
         };
+        let at = past.map_or(sea.now(), |(_, at)| at);
         let list = sea.machines[self.server].list(&request).map_err(|status| fault_of(&status))?;
-        // All pages show what the first one does.
-        if first && limit > 1 {
-            let now = sea.now();
-            sea.reads(self.who, &read.kind, &self.place(), now);
-        }
-        Ok(page(&list))
+        Ok(Page { body: page(&list), at, more: list.continue_token.is_some() })
     }
 
     async fn open(self, read: Read, from: mailboat_object::Version, seconds: u32) -> Result<Lines, Fault> {
@@ -258,7 +270,9 @@ impl Transport for Link {
         async move {
             let answer = link.send(true, move |sea| sea.carry_out(who, &call, built_on)).await;
             if answer.as_ref().is_err_and(|fault| &*fault.text == "timed out") {
-                lock(&sea).oracle.reply_lost(&slot);
+                let mut sea = lock(&sea);
+                let cut_short = sea.oracle.reply_lost(&slot);
+                sea.report.cut_short += cut_short;
             }
             answer
         }

@@ -17,8 +17,6 @@ use crate::truth::{Edge, Truth};
 pub(crate) struct Oracle {
     /// Whose copies a process makes, and under which manager.
     owners: BTreeMap<Who, (String, String)>,
-    /// When each process last started.
-    started: BTreeMap<Who, u64>,
     /// Foreign objects that a first delivery met and that were not let go yet, and by whom.
     met: BTreeMap<Key, Who>,
     /// Those of them of which the process did not learn that it met them.
@@ -31,25 +29,10 @@ pub(crate) struct Oracle {
     noted: BTreeSet<Key>,
 }
 
-/// What a call was.
-#[derive(Default)]
-pub(crate) struct Judged {
-    pub(crate) deletion: bool,
-    pub(crate) unknowable: bool,
-}
-
 impl Oracle {
     /// A process started, whose copies bear this owner and are written under this manager.
-    pub(crate) fn started(&mut self, who: Who, now: u64, owner: String, manager: String) {
-        self.started.insert(who, now);
+    pub(crate) fn started(&mut self, who: Who, owner: String, manager: String) {
         self.owners.insert(who, (owner, manager));
-    }
-
-    /// Whether configuration was lost before a process started. Nothing that is left anywhere tells it that it was not
-    /// taken back.
-    fn knows_too_little(&self, truth: &Truth, who: Who) -> bool {
-        let lost = truth.configuration_lost(configured_in(truth, who).as_ref());
-        lost.zip(self.started.get(&who)).is_some_and(|(lost, started)| lost <= *started)
     }
 
     /// Whether configuration of a process is lost.
@@ -57,21 +40,20 @@ impl Oracle {
         truth.configuration_lost(configured_in(truth, who).as_ref()).is_some()
     }
 
-    /// A process ended.
-    pub(crate) fn ended(&mut self, who: Who) {
+    /// A process ended. How many foreign objects it had met and did not let go any more.
+    pub(crate) fn ended(&mut self, who: Who) -> u64 {
         let met: Vec<Key> =
             self.met.iter().filter(|(_, by)| **by == who).map(|(key, _)| key.clone()).collect();
-        for key in met {
-            self.met.remove(&key);
-            self.unaware.insert(key);
-        }
+        met.iter().map(|key| self.reply_lost(key)).sum()
     }
 
-    /// The reply to a call will not reach its process.
-    pub(crate) fn reply_lost(&mut self, slot: &Key) {
-        if self.met.remove(slot).is_some() {
+    /// The reply to a call will not reach its process. How many foreign objects it met by that and does not know of.
+    pub(crate) fn reply_lost(&mut self, slot: &Key) -> u64 {
+        let met = self.met.remove(slot).is_some();
+        if met {
             self.unaware.insert(slot.clone());
         }
+        u64::from(met)
     }
 
     /// How many writes there were, beside those that say how things stand.
@@ -104,7 +86,7 @@ impl Oracle {
         }
     }
 
-    /// A call changed a server. Was it right?
+    /// A call changed a server. Was it right? If so, whether it was a deletion.
     pub(crate) fn judge(
         &mut self,
         truth: &Truth,
@@ -113,26 +95,28 @@ impl Oracle {
         call: &Call,
         before: Option<&Stored>,
         (now, built_on): (u64, u64),
-    ) -> Result<Judged, String> {
+    ) -> Result<bool, String> {
         self.note(who, call);
         let key = &call.key;
         if who == Who::Center && truth.edges.iter().any(|edge| edge.mailbox.as_ref() == Some(&key.cluster)) {
             self.told.entry(key.cluster.clone()).or_default().push((now, built_on));
         }
         let at_edge = truth.edges.iter().position(|edge| edge.cluster == key.cluster);
-        if matches!(who, Who::Syncer(_)) && at_edge.is_none() {
+        if matches!(who, Who::Syncer(_)) && at_edge.is_none() && !kinds::comes_up(key) {
             return match &call.verb {
-                Verb::Merge { .. } if call.part == Part::Status => Ok(Judged::default()),
+                Verb::Merge { .. } if call.part == Part::Status => Ok(false),
+                // For what is brought up.
+                Verb::Create { .. } if key.kind == kinds::namespaces() => Ok(false),
                 other => Err(format!("a mailbox was written: {other:?} of {key} by {who:?}")),
             };
         }
-        let Some(before) = before else { return Ok(Judged::default()) };
+        let Some(before) = before else { return Ok(false) };
         if truth.foreign.get(key).is_some_and(|(uid, _)| *uid == before.uid.to_string()) {
             let machine = at_edge.and_then(|edge| machines.get(edge + 1));
             let now = machine.and_then(|machine| machine.get(key).ok());
-            return self.foreign_written(truth, who, call, now.as_deref()).map(|()| Judged::default());
+            return self.foreign_written(truth, who, call, now.as_deref()).map(|()| false);
         }
-        let Verb::Delete { uid, .. } = &call.verb else { return Ok(Judged::default()) };
+        let Verb::Delete { uid, .. } = &call.verb else { return Ok(false) };
         if *uid != before.uid {
             return Err(format!("{key} was deleted, but is not the object that was seen"));
         }
@@ -162,11 +146,10 @@ impl Oracle {
         }
     }
 
-    fn deleted(&self, truth: &Truth, who: Who, before: &Stored, built_on: u64) -> Result<Judged, String> {
+    fn deleted(&self, truth: &Truth, who: Who, before: &Stored, built_on: u64) -> Result<bool, String> {
         let key = &before.key;
-        let judged = Judged { deletion: true, unknowable: false };
         if !matters(&key.kind) {
-            return Ok(judged);
+            return Ok(true);
         }
         let Some(source) = origin_of(before).filter(|_| self.is_ours(who, before)) else {
             return Err(format!("{key} was deleted by {who:?} without a mark of its own"));
@@ -175,10 +158,7 @@ impl Oracle {
         let right = truth.was_unwanted_since(built_on, &want)
             && self.was_unwanted_at_its_source(truth, &source, built_on);
         if right {
-            return Ok(judged);
-        }
-        if self.knows_too_little(truth, who) || self.knows_too_little(truth, Who::Center) {
-            return Ok(Judged { unknowable: true, ..judged });
+            return Ok(true);
         }
         let lost = if truth.is_lost(&source) { "lost" } else { "there" };
         Err(format!(
@@ -232,24 +212,26 @@ impl Oracle {
         for (source, cluster) in wanted.iter().filter(|(source, _)| kinds::is_cargo(&source.kind)) {
             let Some(there) = sea.get(source).filter(|there| !there.is_deleting()) else { continue };
             let slot = Key { cluster: cluster.clone(), ..source.clone() };
-            let (said, held) = why(carrier(sea, cluster), &slot);
+            let who = carrier(sea, &slot);
+            let (said, held) = why(who, &slot);
             if sea.truth.is_dying(cluster) || sea.truth.is_dying(&source.cluster) {
                 continue;
             }
             match sea.get(&slot) {
                 _ if sea.truth.foreign.contains_key(&slot) || self.unaware.contains(&slot) => {}
                 // What was lost may never have been read.
-                None if Self::lacks_configuration(&sea.truth, carrier(sea, cluster)) => {}
+                None if Self::lacks_configuration(&sea.truth, who) => {}
                 None => return Err(format!("{slot} is missing: {said}")),
                 Some(copy) if kinds::content_of(copy.body()) != kinds::content_of(there.body()) => {
-                    if !held && !Self::lacks_configuration(&sea.truth, carrier(sea, cluster)) {
+                    if !held && !Self::lacks_configuration(&sea.truth, who) {
                         return Err(format!("{slot} has other content than {source}: {said}"));
                     }
                 }
                 Some(copy) => {
                     let status = &copy.body()["status"];
                     let at_edge = sea.server_of(cluster) != CENTER;
-                    if at_edge && !status.is_null() && *status != there.body()["status"] {
+                    let told = !Self::lacks_configuration(&sea.truth, who);
+                    if at_edge && told && !status.is_null() && *status != there.body()["status"] {
                         return Err(format!("the status of {slot} did not come back: {said}"));
                     }
                 }
@@ -282,7 +264,7 @@ impl Oracle {
         if sea.truth.foreign.contains_key(key) {
             return self.foreign_untouched(&sea.truth, key, Some(object));
         }
-        let who = carrier(sea, &key.cluster);
+        let who = carrier(sea, key);
         let Some(source) = origin_of(object).filter(|_| self.is_ours(who, object)) else { return Ok(()) };
         if sea.truth.wanted().contains(&(source.clone(), key.cluster.clone())) || object.is_deleting() {
             return Ok(());
@@ -313,9 +295,12 @@ pub(crate) fn arrived(sea: &Sea) -> u64 {
     sea.truth.edges.iter().map(|edge| cargo(edge) as u64).sum()
 }
 
-/// Whose copies stand in a cluster.
-fn carrier(sea: &Sea, cluster: &ClusterId) -> Who {
-    let edge = sea.truth.edges.iter().position(|edge| edge.cluster == *cluster);
+/// Whose copy stands in a slot: at edges, and of what is brought up from there, the syncer's.
+fn carrier(sea: &Sea, slot: &Key) -> Who {
+    let here = |cluster: &ClusterId| *cluster == slot.cluster;
+    let up = kinds::comes_up(slot);
+    let its = |edge: &Edge| here(&edge.cluster) || (up && edge.mailbox.as_ref().is_some_and(here));
+    let edge = sea.truth.edges.iter().position(its);
     edge.and_then(|edge| u8::try_from(edge).ok()).map_or(Who::Center, Who::Syncer)
 }
 

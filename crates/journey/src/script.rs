@@ -51,12 +51,18 @@ pub enum Step {
     TellMore(u8, u16),
     /// The further configuration is deleted.
     TellLess(u8),
+    /// What an edge's syncer is to bring up, boats and ConfigMaps alike, by their numbers as bits.
+    TellUp(u8, u16),
     /// Somebody confirms whatever an edge's syncer holds back.
     Confirm(u8),
     /// Somebody at an edge creates an object of their own, or changes whatever has that name.
     EdgePut(u8, Cargo, u8),
     /// Somebody at an edge deletes whatever has that name.
     EdgeDelete(u8, Cargo, u8),
+    /// What runs at an edge makes an object that may be brought up, or changes it.
+    UpPut(u8, Cargo, u8),
+    /// It deletes such an object.
+    UpDelete(u8, Cargo, u8),
     /// What runs at an edge says how it is.
     EdgeStatus(u8, u8, u8),
     /// A user deletes a namespace, and with it all that is in it.
@@ -69,12 +75,16 @@ pub enum Step {
     Heal(u8),
     /// A process ends, and starts again so many milliseconds later.
     Crash(Who, u32),
+    /// A process stands still for so many milliseconds.
+    Pause(Who, u32),
     /// The server closes its streams.
     CloseStreams(u8),
     /// The server's streams fall silent for ever, without being closed.
     StallStreams(u8),
     /// The server forgets its past: 410.
     Compact(u8),
+    /// So many lists of what somebody has read before show the past.
+    StaleLists(u8, u8),
     /// The boats are not served; they stay.
     Unserve(Site),
     /// They are served again.
@@ -135,6 +145,8 @@ impl Script {
             for edge in 0..edges {
                 lines.extend((0..10).map(|at| (at, dice.put(Site::Mailbox(edge)))));
                 lines.push((11, dice.tell(edge)));
+                lines.extend((12..15).map(|at| (at, Step::UpPut(edge, dice.cargo(), dice.below(NAMES)))));
+                lines.push((15, Step::TellUp(edge, dice.bits() | dice.bits())));
             }
         }
         let mut at = 2_000;
@@ -190,6 +202,8 @@ impl Dice {
             20..30 => Step::Delete(site, self.cargo(), self.below(NAMES)),
             30..46 if center => self.configure_center(edge),
             30..46 => self.configure_syncer(edge),
+            46..51 if !center && self.below(2) == 0 => Step::UpPut(edge, self.cargo(), self.below(NAMES)),
+            51..54 if !center && self.below(2) == 0 => Step::UpDelete(edge, self.cargo(), self.below(NAMES)),
             46..51 => Step::EdgePut(edge, self.cargo(), self.below(NAMES)),
             51..54 => Step::EdgeDelete(edge, self.cargo(), self.below(NAMES)),
             54..59 => Step::EdgeStatus(edge, self.below(NAMES), self.below(9)),
@@ -221,16 +235,33 @@ impl Dice {
             }
             93 if self.below(3) == 0 => Step::Drop(site),
             94 if center && self.below(2) == 0 => Step::Retire(edge),
+            95 => {
+                let who = if center && self.below(2) == 0 { Who::Center } else { Who::Syncer(edge) };
+                Step::Pause(who, u32::from(self.below(200)) * 1_000)
+            }
+            96 => Step::StaleLists(server, self.below(3) + 1),
+            97 => {
+                // What goes while nobody is there to see it.
+                let (who, site) = match self.below(2) {
+                    0 if center => (Who::Center, Site::Inventory),
+                    _ if center => (Who::Center, Site::Workload),
+                    _ => (Who::Syncer(edge), site),
+                };
+                lines.push((now + 200, Step::DropBinding(site)));
+                lines.push((now + 200 + self.number(8_000), Step::Rebind(site)));
+                Step::Crash(who, 10_000)
+            }
             _ => Step::Noise(self.below(30)),
         };
         lines.push((now, step));
     }
 
     fn configure_syncer(&mut self, edge: u8) -> Step {
-        match self.below(16) {
+        match self.below(20) {
             0..8 => self.tell(edge),
             8..12 => Step::TellMore(edge, self.bits()),
             12..14 => Step::TellLess(edge),
+            14..18 => Step::TellUp(edge, self.bits()),
             _ => Step::Confirm(edge),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mailboat_hub::Workspaces;
 use mailboat_machinery::{DeleteOptions, Machine, Moment, Patch, Random as _, Seeded, Status, Stored};
-use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId, Version};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply};
 use mailboat_sim::answer;
 use serde_json::Value;
@@ -44,7 +44,14 @@ pub(crate) struct Water {
     pub(crate) cuts: u64,
     /// How often all streams fell silent: those that were opened before are dead, and nobody is told.
     pub(crate) stalls: u64,
+    /// So many lists more show the past.
+    pub(crate) stale: u8,
+    /// When each version was written.
+    written: Vec<(Version, u64)>,
 }
+
+/// A list that shows the past is so many versions old.
+const STALE_BY: u64 = 3;
 
 /// All that is not a process.
 pub(crate) struct Sea {
@@ -63,6 +70,8 @@ pub(crate) struct Sea {
     pub(crate) log: Vec<String>,
     /// How far each process has read of each kind in each place: the time of what it was last shown.
     reads: BTreeMap<(Who, KindId), BTreeMap<String, u64>>,
+    /// When the first page was served of lists that are being read.
+    listings: BTreeMap<(Who, KindId), BTreeMap<String, u64>>,
     pub(crate) begun: Instant,
     chance: Seeded,
     dice: Seeded,
@@ -83,6 +92,7 @@ impl Sea {
             failure: None,
             log: Vec::new(),
             reads: BTreeMap::new(),
+            listings: BTreeMap::new(),
             begun: Instant::now(),
             chance: Seeded(seed ^ 0x5e12_7e12),
             dice: Seeded(seed ^ 0x00d1_ce00),
@@ -162,6 +172,9 @@ impl Sea {
             let now = self.now();
             if let Some(machine) = self.machines.get(server) {
                 self.truth.learn(now, machine, before, meant);
+            }
+            if let (Some(machine), Some(water)) = (self.machines.get(server), self.waters.get_mut(server)) {
+                water.written.push((machine.version(), now));
             }
             if let Some(bell) = self.bells.get(server) {
                 bell.ring();
@@ -282,10 +295,7 @@ impl Sea {
                 (self.now(), built_on),
             );
             match judged {
-                Ok(judged) => {
-                    self.report.deletions += u64::from(judged.deletion);
-                    self.report.unknowable += u64::from(judged.unknowable);
-                }
+                Ok(deletion) => self.report.deletions += u64::from(deletion),
                 Err(wrong) => self.fail(&wrong),
             }
         }
@@ -307,17 +317,53 @@ impl Sea {
         self.reads.entry((who, kind.clone())).or_default().insert(place.to_owned(), at);
     }
 
+    /// The past that the next list shows to whoever has read that kind before, if it is to show one, and of when it is.
+    /// Nobody can tell a first list that is old from a true one, and real servers give none to those who do not ask for it.
+    pub(crate) fn past(
+        &mut self,
+        who: Who,
+        kind: &KindId,
+        place: &str,
+        server: usize,
+    ) -> Option<(Version, u64)> {
+        let read = self.reads.get(&(who, kind.clone())).is_some_and(|places| places.contains_key(place));
+        let water = self.waters.get_mut(server).filter(|water| read && water.stale > 0)?;
+        water.stale -= 1;
+        let version = Version(self.machines.get(server)?.version().0.saturating_sub(STALE_BY).max(1));
+        let at = water.written.partition_point(|(written, _)| *written <= version);
+        Some((version, at.checked_sub(1).and_then(|at| water.written.get(at)).map_or(0, |(_, at)| *at)))
+    }
+
+    /// A process was given a page of a list. It knows no more than before until it has the last one, and then what was so
+    /// when the first one was served.
+    pub(crate) fn reads_page(
+        &mut self,
+        who: Who,
+        kind: &KindId,
+        place: &str,
+        first: Option<u64>,
+        more: bool,
+    ) {
+        let listing = self.listings.entry((who, kind.clone())).or_default();
+        if let Some(at) = first {
+            listing.insert(place.to_owned(), at);
+        }
+        if !more && let Some(at) = listing.remove(place) {
+            self.reads(who, kind, place, at);
+        }
+    }
+
     /// A process starts, whose copies bear this owner and are written under this manager.
     pub(crate) fn starts(&mut self, who: Who, owner: String, manager: &str) {
         self.report.starts += 1;
-        let now = self.now();
-        self.oracle.started(who, now, owner, manager.to_owned());
+        self.oracle.started(who, owner, manager.to_owned());
     }
 
     /// A process ended, and knows nothing any more.
     pub(crate) fn forgets(&mut self, who: Who) {
         self.reads.retain(|(reader, _), _| *reader != who);
-        self.oracle.ended(who);
+        self.listings.retain(|(reader, _), _| *reader != who);
+        self.report.cut_short += self.oracle.ended(who);
     }
 
     /// The oldest time of which a decision of a process about a kind may be: of what it was last shown of this kind, and
@@ -331,14 +377,10 @@ impl Sea {
         read.flat_map(|(_, places)| places.values()).copied().min().unwrap_or_else(|| self.now())
     }
 
-    /// FNV-1a over all that happens: two runs of one seed must agree in every word.
+    /// Takes in what happens: two runs of one seed must agree in every word.
     pub(crate) fn trace(&mut self, text: &str) {
         let at = self.now();
-        let mut digest = self.report.digest ^ 0xcbf2_9ce4_8422_2325;
-        for byte in text.bytes().chain(at.to_be_bytes()) {
-            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        self.report.digest = digest;
+        self.report.trace(text.bytes().chain(at.to_be_bytes()));
     }
 
     /// Writes down what happens, if that was asked for.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::script::{Cargo, Site, Step};
+use crate::script::{Cargo, Line, Site, Step};
 
 mod mutations;
 
@@ -65,4 +65,38 @@ fn a_definition_stays_while_copies_of_its_kind_are_held() {
     let script = Script { center: true, edges: 2, lines };
     let report = world::play(19, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
+}
+
+/// What happens to configuration while the process that reads it is down: its binding goes, and it is bound again.
+fn rebound_while_down(who: Who, site: Site) -> [(u64, Step); 3] {
+    [(60_000, Step::Crash(who, 20_000)), (61_000, Step::DropBinding(site)), (70_000, Step::Rebind(site))]
+}
+
+/// So few that the breaker would let them go.
+#[test]
+fn configuration_that_was_lost_while_no_syncer_ran_is_not_taken_for_taken_back() {
+    let mut lines: Vec<Line> = (0..4)
+        .map(|name| (u64::from(name), Step::Put(Site::Mailbox(0), Cargo::ConfigMap, name, 0)))
+        .collect();
+    lines.push((10, Step::Tell(0, 0, 0xf)));
+    lines.extend(rebound_while_down(Who::Syncer(0), Site::Mailbox(0)));
+    let script = Script { center: false, edges: 1, lines: lines.clone() };
+    let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.deletions, report.arrived, report.unknowable), (0, 4, 0), "{report}");
+    // Told again, and less, it withdraws what is not wanted.
+    lines.push((200_000, Step::Tell(0, 0, 0x3)));
+    let script = Script { center: false, edges: 1, lines };
+    let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.deletions, report.arrived), (2, 2), "{report}");
+}
+
+#[test]
+fn an_inventory_that_was_lost_while_no_center_ran_takes_nothing_along() {
+    let mut lines: Vec<Line> =
+        (0..4).map(|name| (u64::from(name), Step::Put(Site::Workload, Cargo::ConfigMap, name, 0))).collect();
+    lines.push((10, Step::Place(0, 0, 0)));
+    lines.extend(rebound_while_down(Who::Center, Site::Inventory));
+    let script = Script { center: true, edges: 1, lines };
+    let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.arrived, report.unknowable), (4, 0), "{report}");
 }

@@ -129,6 +129,14 @@ impl Truth {
         self.lost.contains_key(key)
     }
 
+    /// Somebody says that what is lost is not wanted any more.
+    pub(crate) fn give_up(&mut self, now: u64, key: &Key) {
+        if self.lost.remove(key).is_some() {
+            self.objects.remove(key);
+            self.recount(now);
+        }
+    }
+
     /// Since when configuration is lost in a cluster, or anywhere.
     pub(crate) fn configuration_lost(&self, cluster: Option<&ClusterId>) -> Option<u64> {
         let here = |key: &Key| cluster.is_none_or(|cluster| key.cluster == *cluster);
@@ -162,6 +170,7 @@ impl Truth {
         for edge in &self.edges {
             if let Some(mailbox) = &edge.mailbox {
                 self.carried(mailbox, &edge.cluster, &mut wanted);
+                self.brought_up(mailbox, &edge.cluster, &mut wanted);
             }
         }
         self.placed(&mut wanted);
@@ -192,10 +201,25 @@ impl Truth {
                     .flat_map(|config| of_edge_sync_config(&config.body()["spec"])),
             )
             .collect();
-        for key in self.objects.keys().filter(|key| key.cluster == *mailbox) {
+        for key in self.objects.keys().filter(|key| key.cluster == *mailbox && !kinds::comes_up(key)) {
             let kind = kinds::natured(&key.kind);
             if entries.iter().any(|entry| entry.means(&kind, key)) {
                 wanted.insert((key.clone(), edge.clone()));
+            }
+        }
+    }
+
+    /// What the configuration in a mailbox wants to have from the edge.
+    fn brought_up(&self, mailbox: &ClusterId, edge: &ClusterId, wanted: &mut BTreeSet<Want>) {
+        for config in self.of(mailbox, &kinds::edge("syncerconfigs")) {
+            for set in config.body()["spec"]["upsync"].as_array().into_iter().flatten() {
+                let means = |key: &&Key| {
+                    set["apiGroup"] == *key.kind.group()
+                        && texts(&set["resources"]).any(|resource| resource == key.kind.resource())
+                        && texts(&set["names"]).any(|name| *name == *key.name)
+                };
+                let named = self.objects.keys().filter(|key| key.cluster == *edge).filter(means);
+                wanted.extend(named.map(|key| (key.clone(), mailbox.clone())));
             }
         }
     }

@@ -228,6 +228,13 @@ impl Oracle {
         Open::These(slots.filter(open).collect())
     }
 
+    /// How many copies stand at edges.
+    pub(crate) fn arrived(servers: &Servers, edges: u8) -> u64 {
+        let machines = (0..edges).zip(servers.machines.iter().skip(1));
+        let copies = machines.flat_map(|(number, machine)| standing(machine, &edge(number)).into_values());
+        copies.filter(|copy| is_marked(copy)).count() as u64
+    }
+
     /// All faults are over and there was time enough: is everything where it belongs?
     pub(crate) fn converged(&self, servers: &Servers, process: &Process, edges: u8) -> Result<(), String> {
         for number in 0..edges {

@@ -1,6 +1,6 @@
 //! Three small roles: routes like the translator's, the edge syncer's and the publisher's.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
@@ -27,62 +27,80 @@ pub(crate) fn bound_prefix(number: u8) -> String {
 
 /// The workload workspace.
 pub(crate) fn workload() -> ClusterId {
-    ClusterId::new("workload")
+    static ONE: LazyLock<ClusterId> = LazyLock::new(|| ClusterId::new("workload"));
+    ONE.clone()
 }
 
 /// The mailbox workspace.
 pub(crate) fn mailbox() -> ClusterId {
-    ClusterId::new("mailbox")
+    static ONE: LazyLock<ClusterId> = LazyLock::new(|| ClusterId::new("mailbox"));
+    ONE.clone()
 }
 
 /// A workspace that binds the export, by its number.
 pub(crate) fn bound(number: u8) -> ClusterId {
-    ClusterId::new(&format!("bound{number}"))
+    static ALL: LazyLock<Vec<ClusterId>> = LazyLock::new(|| numbered("bound"));
+    ALL[usize::from(number)].clone()
 }
 
 /// Where the export lives. It serves what it exports, whoever binds it.
 pub(crate) fn provider() -> ClusterId {
-    ClusterId::new("provider")
+    static ONE: LazyLock<ClusterId> = LazyLock::new(|| ClusterId::new("provider"));
+    ONE.clone()
 }
 
 /// The view over all workspaces that bind the export.
 pub(crate) fn view() -> PlaceId {
-    PlaceId::new("view")
+    static ONE: LazyLock<PlaceId> = LazyLock::new(|| PlaceId::new("view"));
+    ONE.clone()
 }
 
 /// An edge, by its number.
 pub(crate) fn edge(number: u8) -> ClusterId {
-    ClusterId::new(&format!("edge{number}"))
+    static ALL: LazyLock<Vec<ClusterId>> = LazyLock::new(|| numbered("edge"));
+    ALL[usize::from(number)].clone()
+}
+
+/// Clusters of a sort, by their numbers. All these names are asked for at every turn, and made once.
+fn numbered(sort: &str) -> Vec<ClusterId> {
+    (0..=u8::MAX).map(|number| ClusterId::new(&format!("{sort}{number}"))).collect()
 }
 
 /// What is delivered.
 pub(crate) fn boats() -> KindId {
-    KindId::new("example.dev", "boats")
+    static ONE: LazyLock<KindId> = LazyLock::new(|| KindId::new("example.dev", "boats"));
+    ONE.clone()
 }
 
 /// What is exported and bound, and delivered as boats.
 pub(crate) fn skiffs() -> KindId {
-    KindId::new("example.dev", "skiffs")
+    static ONE: LazyLock<KindId> = LazyLock::new(|| KindId::new("example.dev", "skiffs"));
+    ONE.clone()
 }
 
 /// kcp's bindings.
 pub(crate) fn bindings() -> KindId {
-    KindId::new("apis.kcp.io", "apibindings")
+    static ONE: LazyLock<KindId> = LazyLock::new(|| KindId::new("apis.kcp.io", "apibindings"));
+    ONE.clone()
 }
 
 /// The definitions of kinds that are not bound.
 pub(crate) fn definitions() -> KindId {
-    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
+    static ONE: LazyLock<KindId> =
+        LazyLock::new(|| KindId::new("apiextensions.k8s.io", "customresourcedefinitions"));
+    ONE.clone()
 }
 
 /// What is configured.
 pub(crate) fn placements() -> KindId {
-    KindId::new("sim.mailboat.dev", "placements")
+    static ONE: LazyLock<KindId> = LazyLock::new(|| KindId::new("sim.mailboat.dev", "placements"));
+    ONE.clone()
 }
 
 /// Namespaces, at the center and at edges.
 pub(crate) fn namespaces() -> KindId {
-    KindId::new("", "namespaces")
+    static ONE: LazyLock<KindId> = LazyLock::new(|| KindId::new("", "namespaces"));
+    ONE.clone()
 }
 
 /// What namespaces are called, by their number.
@@ -90,8 +108,9 @@ pub(crate) const NAMESPACES: [&str; 2] = ["even", "odd"];
 
 /// The namespace of a source and of its copies, which goes by the number that their names end with.
 pub(crate) fn namespace_of(name: &str) -> Name {
+    static ALL: LazyLock<[Name; 2]> = LazyLock::new(|| NAMESPACES.map(Name::new));
     let odd = name.ends_with(['1', '3', '5', '7', '9']);
-    Name::new(NAMESPACES[usize::from(odd)])
+    ALL[usize::from(odd)].clone()
 }
 
 /// The key of an object of the simulated world. What is delivered stands in a namespace, and nothing else does.

@@ -1,7 +1,7 @@
 //! The servers: one center with two workspaces, and the edges. What users do to them, and what is true of them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
@@ -428,7 +428,16 @@ pub(crate) fn prefix_of(workspace: Workspace) -> String {
     }
 }
 
+/// A kind as servers know it, made once for all worlds.
 pub(crate) fn definition_of(kind: &KindId) -> Arc<Kind> {
+    static ALL: LazyLock<BTreeMap<KindId, Arc<Kind>>> = LazyLock::new(|| {
+        let kinds = [boats(), skiffs(), bindings(), definitions(), placements(), namespaces()];
+        kinds.into_iter().map(|kind| (kind.clone(), make_definition(&kind))).collect()
+    });
+    ALL.get(kind).map_or_else(|| make_definition(kind), Arc::clone)
+}
+
+fn make_definition(kind: &KindId) -> Arc<Kind> {
     if *kind == namespaces() {
         return Arc::new(kind_without_schema(kind.clone(), "v1", kind_name(kind), false));
     }

@@ -50,15 +50,15 @@ pub(crate) struct WorkspaceState {
 /// Configuration and sources at one moment.
 #[derive(Clone, Default, Debug)]
 struct State {
-    placements: BTreeMap<String, Placement>,
-    sources: BTreeMap<(Workspace, String), Source>,
+    placements: Placements,
+    sources: Sources,
 }
 
 /// All that is true.
 #[derive(Clone, Default)]
 pub(crate) struct Truth {
-    pub(crate) placements: BTreeMap<String, Placement>,
-    pub(crate) sources: BTreeMap<(Workspace, String), Source>,
+    pub(crate) placements: Placements,
+    pub(crate) sources: Sources,
     workspaces: BTreeMap<Workspace, WorkspaceState>,
     /// Which identity the export has.
     pub(crate) identity: u32,
@@ -148,8 +148,7 @@ impl Truth {
 
     /// Whether a source is selected to an edge now.
     pub(crate) fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
-        let state = State { placements: self.placements.clone(), sources: self.sources.clone() };
-        state.selects(workspace, name, edge)
+        selects(&self.placements, &self.sources, workspace, name, edge)
     }
 
     /// Whether whoever has read so much may rightly think that nothing selects a source to an edge.
@@ -198,19 +197,29 @@ impl State {
     }
 
     fn places(&self, label: &str, edge: u8) -> bool {
-        self.placements.values().any(|(selected, edges)| *selected == label && edges.contains(&edge))
+        places(&self.placements, label, edge)
     }
 
-    /// Whether a source is selected, by its label: that of its last life, if it is gone, since its going alone
-    /// changes no configuration.
     fn selects(&self, workspace: Workspace, name: &str, edge: u8) -> bool {
-        match workspace {
-            Workspace::Mailbox | Workspace::Bound(_) => edge == 0,
-            Workspace::Workload => {
-                let source = self.sources.get(&(workspace, name.to_owned()));
-                let Some(source) = source else { return false };
-                self.places(&source.label, edge)
-            }
+        selects(&self.placements, &self.sources, workspace, name, edge)
+    }
+}
+
+type Placements = BTreeMap<String, Placement>;
+type Sources = BTreeMap<(Workspace, String), Source>;
+
+fn places(placements: &Placements, label: &str, edge: u8) -> bool {
+    placements.values().any(|(selected, edges)| *selected == label && edges.contains(&edge))
+}
+
+/// Whether a source is selected, by its label: that of its last life, if it is gone, since its going alone
+/// changes no configuration.
+fn selects(placements: &Placements, sources: &Sources, workspace: Workspace, name: &str, edge: u8) -> bool {
+    match workspace {
+        Workspace::Mailbox | Workspace::Bound(_) => edge == 0,
+        Workspace::Workload => {
+            let source = sources.get(&(workspace, name.to_owned()));
+            source.is_some_and(|source| places(placements, &source.label, edge))
         }
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
     let mut world = World::new(seed, script.edges, options);
     let failure = |step: usize, message: String, world: &mut World<'_>| {
         let log = std::mem::take(&mut world.log);
-        Failure { seed, step, message, script: script.lines.clone(), log }
+        Failure::new(seed, step, message, &script.lines, log)
     };
     for (index, (at, _)) in script.lines.iter().enumerate() {
         world.schedule_at(*at, Event::Step(index));
@@ -153,7 +153,10 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
         world.converged()
     };
     match calm(&mut world, &mut played) {
-        Ok(()) => Ok(world.report),
+        Ok(()) => {
+            let arrived = Oracle::arrived(&world.servers, world.edges);
+            Ok(Report { arrived, ..world.report })
+        }
         Err(message) => Err(failure(played, message, &mut world)),
     }
 }
@@ -236,14 +239,10 @@ impl<'o> World<'o> {
         Ok(())
     }
 
-    /// FNV-1a over all that happens: two runs of one seed must agree in every word.
+    /// Takes in what happens: two runs of one seed must agree in every word.
     fn trace(&mut self, text: &str) {
         self.log(|| text.to_owned());
-        let mut digest = self.report.digest ^ 0xcbf2_9ce4_8422_2325;
-        for byte in text.bytes() {
-            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        self.report.digest = digest;
+        self.report.trace(text.bytes());
     }
 
     /// Writes down what happens, if that was asked for.

@@ -44,13 +44,38 @@ fn a_syncer_that_takes_half_a_configuration_for_whole_is_caught() {
 }
 
 #[test]
-fn a_center_that_believes_an_empty_workspace_is_caught() {
-    let steps = [(60_000, Step::DropBinding(Site::Workload))];
-    says(&caught(Mutation::BelieveEmptyLists, true, &steps), "deleted wrongly");
+fn a_center_that_takes_the_placements_that_it_sees_for_all_is_caught() {
+    // A placement that is made while the binding of its kind goes is shown to nobody, and selects what another lets go.
+    let steps = [
+        (60_000, Step::DropBinding(Site::Workload)),
+        (70_000, Step::Place(1, 1, 0)),
+        (75_000, Step::Relabel(Cargo::ConfigMap, 0, 1)),
+    ];
+    says(&caught(Mutation::UnseenIsUnselected, true, &steps), "deleted wrongly by Center");
 }
 
 #[test]
 fn a_center_that_decides_before_it_has_read_is_caught() {
     let steps = [(60_000, Step::Crash(Who::Center, 1_000))];
     says(&caught(Mutation::StartTooEarly, true, &steps), "deleted wrongly");
+}
+
+#[test]
+fn a_syncer_that_does_not_remember_which_configuration_there_was_is_caught() {
+    let steps = [
+        (60_000, Step::Crash(Who::Syncer(0), 20_000)),
+        (61_000, Step::DropBinding(Site::Mailbox(0))),
+        (70_000, Step::Rebind(Site::Mailbox(0))),
+    ];
+    says(&caught(Mutation::ForgetWhatWasThere, false, &steps), "deleted wrongly by Syncer(0)");
+}
+
+#[test]
+fn a_center_that_does_not_remember_where_placements_went_is_caught() {
+    let steps = [
+        (60_000, Step::Crash(Who::Center, 20_000)),
+        (61_000, Step::DropBinding(Site::Inventory)),
+        (70_000, Step::Rebind(Site::Inventory)),
+    ];
+    says(&caught(Mutation::ForgetWhatWasThere, true, &steps), "deleted wrongly");
 }

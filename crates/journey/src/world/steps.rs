@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mailboat_api::names::{annotation, export, object};
-use mailboat_object::key::{ClusterId, Key};
+use mailboat_object::key::{ClusterId, Key, KindId};
 use serde_json::{Value, json};
 
 use super::World;
@@ -19,6 +19,9 @@ impl World {
         let value = self.values;
         if let Step::Crash(who, down_for) = step {
             return self.crash(*who, Duration::from_millis(u64::from(*down_for))).await;
+        }
+        if let Step::Pause(who, time) = step {
+            return self.stand_still(*who, Duration::from_millis(u64::from(*time)));
         }
         let mut sea = lock(&self.sea);
         sea.note(|| step.to_string());
@@ -85,12 +88,25 @@ impl World {
                     sea.remove(&kinds::key(&mailbox, kinds::edge("edgesyncconfigs"), "more"));
                 }
             }
+            Step::TellUp(edge, bits) => {
+                let names: Vec<String> =
+                    named(*bits).map(|name| name.replace('n', kinds::UP_PREFIX)).collect();
+                let set = |group: &str, resource: &str| json!({ "apiGroup": group, "resources": [resource], "namespaces": ["*"], "names": names });
+                let sets = [set("example.dev", "boats"), set("", "configmaps")];
+                sea.configure(*edge, "SyncerConfig", "up", &json!({ "upsync": sets }));
+            }
             Step::Confirm(edge) => {
                 if let Some(mailbox) = sea.living(Site::Mailbox(*edge)) {
                     sea.confirm(&kinds::key(&mailbox, kinds::edge("syncerconfigs"), object::THE_ONE));
                 }
             }
-            Step::EdgePut(edge, cargo, name) => sea.edge_put(*edge, *cargo, *name, value),
+            Step::EdgePut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &format!("n{name}"), value),
+            Step::UpPut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &up_name(*name), value),
+            Step::UpDelete(edge, cargo, name) => {
+                if let Some(cluster) = sea.edge(*edge) {
+                    sea.remove(&kinds::key(&cluster, kind_of(*cargo), &up_name(*name)));
+                }
+            }
             Step::EdgeDelete(edge, cargo, name) => {
                 if let Some(cluster) = sea.edge(*edge) {
                     sea.remove(&cargo_key(&cluster, *cargo, *name));
@@ -123,7 +139,8 @@ impl World {
                 water.stalls += u64::from(dead);
                 sea.bells[usize::from(*server)].ring();
             }
-            Step::Crash(..) => {}
+            Step::Crash(..) | Step::Pause(..) => {}
+            Step::StaleLists(server, lists) => sea.waters[usize::from(*server)].stale = *lists,
             Step::CloseStreams(server) => sea.cut(usize::from(*server)),
             Step::StallStreams(server) => sea.waters[usize::from(*server)].stalls += 1,
             Step::Compact(server) => {
@@ -240,18 +257,23 @@ impl Sea {
 
     /// Confirms what a configuration object says that is held back for it.
     fn confirm(&mut self, key: &Key) {
-        let awaited = self.get(key).and_then(|config| {
-            Some(config.body()["status"]["awaitingConfirmation"]["changeId"].as_str()?.to_owned())
-        });
-        if let Some(change) = awaited {
+        let Some(config) = self.get(key) else { return };
+        let awaited = &config.body()["status"]["awaitingConfirmation"];
+        if let Some(change) = awaited["changeId"].as_str() {
             let patch = json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
-            self.put(key, Value::Null, &patch);
+            // Whoever confirms that it went with something larger wants it gone.
+            let ending =
+                awaited["message"].as_str().is_some_and(|message| message.contains("is deleted with"));
+            if self.put(key, Value::Null, &patch) && ending {
+                let now = self.now();
+                self.truth.give_up(now, key);
+            }
         }
     }
 
-    fn edge_put(&mut self, edge: u8, cargo: Cargo, name: u8, value: u64) {
+    fn edge_put(&mut self, edge: u8, cargo: Cargo, name: &str, value: u64) {
         let Some(cluster) = self.edge(edge) else { return };
-        let key = cargo_key(&cluster, cargo, name);
+        let key = kinds::key(&cluster, kind_of(cargo), name);
         self.make_namespace(&key);
         let ours = self.get(&key).is_some_and(|object| is_marked(&object));
         let mut body = kinds::cargo(&key, "theirs", value);
@@ -294,12 +316,19 @@ impl Sea {
     }
 }
 
-fn cargo_key(cluster: &ClusterId, cargo: Cargo, name: u8) -> Key {
-    let kind = match cargo {
+fn kind_of(cargo: Cargo) -> KindId {
+    match cargo {
         Cargo::Boat => kinds::boats(),
         Cargo::ConfigMap => kinds::configmaps(),
-    };
-    kinds::key(cluster, kind, &format!("n{name}"))
+    }
+}
+
+fn cargo_key(cluster: &ClusterId, cargo: Cargo, name: u8) -> Key {
+    kinds::key(cluster, kind_of(cargo), &format!("n{name}"))
+}
+
+fn up_name(number: u8) -> String {
+    format!("{}{number}", kinds::UP_PREFIX)
 }
 
 /// What the workspace of a site is called.

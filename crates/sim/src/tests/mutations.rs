@@ -26,7 +26,7 @@ fn caught_by(mutations: Mutations, steps: &[(u64, Step)]) -> String {
 fn first_failure(options: &Options, script: impl Fn(u64) -> Script) -> String {
     let play = |seed| world::play(seed, &script(seed), options).err();
     let failure = (0..SEEDS).find_map(play).unwrap_or_else(|| panic!("not noticed: {:?}", options.mutations));
-    println!("seed {}: {}", failure.seed, failure.message);
+    println!("seed {}: {}", failure.number, failure.message);
     failure.message
 }
 
