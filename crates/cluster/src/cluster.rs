@@ -42,14 +42,14 @@ impl Connection {
     /// The cluster or workspace that the configuration points to.
     pub fn cluster(&self) -> Cluster {
         let reach = Reach::of(&self.base());
-        Cluster::new(self.clone(), Location::Own, reach, Arc::new(Known::new(None)))
+        Cluster::new(self.clone(), Location::Own, reach, Arc::new(Known::new(self.alike())))
     }
 
     /// The workspace or view at a path such as `/clusters/root:org:ws`, whatever path the configuration has.
     pub fn at(&self, path: &str) -> Cluster {
         let path = format!("/{}", path.trim_matches('/'));
         let reach = Reach::of(&path);
-        Cluster::new(self.clone(), Location::Path(path), reach, Arc::new(Known::new(None)))
+        Cluster::new(self.clone(), Location::Path(path), reach, Arc::new(Known::new(self.alike())))
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::dial::Origin;
+use crate::discovery::Alike;
 use crate::fault::{self, Answer, Asked};
 use crate::lines::{Limits, Lines};
 use crate::pool::{Body, Lane, SendError, Slot};
@@ -38,6 +39,7 @@ struct Shared {
     state: Mutex<State>,
     /// The configuration is read by one at a time; the others take what that one read.
     renewing: Semaphore,
+    alike: Arc<Alike>,
 }
 
 struct State {
@@ -89,6 +91,7 @@ impl Connection {
             watches: Arc::new(Semaphore::new(settings.watches)),
             state: Mutex::new(State { session, looked_at: now, renewed_at: now }),
             renewing: Semaphore::new(1),
+            alike: Arc::default(),
             settings,
         })))
     }
@@ -112,6 +115,11 @@ impl Connection {
     pub fn path(&self) -> String {
         let base = self.base();
         base[root_of(&base).len()..].to_owned()
+    }
+
+    /// The catalogs of this server's workspaces and views.
+    pub(crate) fn alike(&self) -> Arc<Alike> {
+        Arc::clone(&self.0.alike)
     }
 
     /// How many TCP connections are open.

@@ -5,7 +5,7 @@
 //! once for all who wait.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -47,8 +47,33 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// have told us of a change, and asking at every lookup would be a storm of requests.
 const MISSING_AGAIN: Duration = Duration::from_secs(30);
 
+/// The catalogs of one server's workspaces, of which thousands are alike: each is kept once.
+#[derive(Default)]
+pub(crate) struct Alike(Mutex<Vec<Weak<Catalog>>>);
+
+/// Different catalogs that are remembered; where there are more, some are kept twice.
+const MOST_ALIKE: usize = 32;
+
+impl Alike {
+    /// The catalog that is the same as this one, if there is one already.
+    fn one(&self, catalog: Catalog) -> Arc<Catalog> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        if let Some(same) = all.iter().filter_map(Weak::upgrade).find(|known| **known == catalog) {
+            return same;
+        }
+        let catalog = Arc::new(catalog);
+        if all.len() == MOST_ALIKE {
+            all.remove(0);
+        }
+        all.push(Arc::downgrade(&catalog));
+        catalog
+    }
+}
+
 /// A catalog and how fresh it is.
 pub(crate) struct Known {
+    alike: Arc<Alike>,
     state: Mutex<State>,
     /// One asks at a time; the others take what that one learned.
     asking: Semaphore,
@@ -66,10 +91,9 @@ struct State {
 }
 
 impl Known {
-    pub(crate) fn new(catalog: Option<Arc<Catalog>>) -> Self {
-        let (published, _) = watch::channel(catalog.clone());
-        let state = State { catalog, ..State::default() };
-        Self { state: Mutex::new(state), asking: Semaphore::new(1), published }
+    pub(crate) fn new(alike: Arc<Alike>) -> Self {
+        let (published, _) = watch::channel(None);
+        Self { alike, state: Mutex::default(), asking: Semaphore::new(1), published }
     }
 
     /// What is known may have changed.
@@ -106,7 +130,7 @@ impl Known {
             Ok(catalog) => {
                 let catalog = match state.catalog.take() {
                     Some(before) if *before == catalog => before,
-                    _ => Arc::new(catalog),
+                    _ => self.alike.one(catalog),
                 };
                 state.catalog = Some(catalog.clone());
                 state.answered = reasons;

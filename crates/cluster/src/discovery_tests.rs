@@ -37,7 +37,7 @@ async fn an_aggregated_answer_for_the_core_group_alone_is_not_believed() {
 
 #[tokio::test]
 async fn one_group_whose_server_is_down_does_not_hide_the_others() {
-    let known = Known::new(None);
+    let known = Known::new(Arc::default());
     let kind = KindId::new("metrics.example.com", "nodes");
     let fault = known.served(&kind, kcp).await.expect_err("nothing is known of it");
     assert_eq!(fault.kind, FaultKind::Retry(None), "unknown is not unserved: {fault}");
@@ -76,7 +76,7 @@ async fn a_thousand_changes_cost_one_question_and_no_change_costs_none() {
         asked.fetch_add(usize::from(path == "/apis"), Ordering::Relaxed);
         kcp(path, form)
     };
-    let known = Known::new(None);
+    let known = Known::new(Arc::default());
     let mut published = known.subscribe();
     let pods = KindId::new("", "pods");
     for _ in 0..10 {
@@ -100,7 +100,7 @@ async fn a_missing_kind_is_looked_for_again_but_not_at_every_lookup() {
         asked.fetch_add(usize::from(path == "/apis"), Ordering::Relaxed);
         kcp(path, form)
     };
-    let known = Known::new(None);
+    let known = Known::new(Arc::default());
     let missing = KindId::new("example.com", "kites");
     for _ in 0..50 {
         assert!(known.served(&missing, counted).await.is_err());
@@ -113,7 +113,7 @@ async fn a_missing_kind_is_looked_for_again_but_not_at_every_lookup() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_known_serves_on_while_discovery_fails() {
-    let known = Known::new(None);
+    let known = Known::new(Arc::default());
     let pods = KindId::new("", "pods");
     assert!(known.served(&pods, kcp).await.is_ok());
     known.stale();
@@ -129,4 +129,21 @@ async fn what_was_known_serves_on_while_discovery_fails() {
     tokio::time::advance(ASK_AGAIN).await;
     assert!(known.served(&pods, failing).await.is_ok());
     assert_eq!(asked.load(Ordering::Relaxed), 2, "but the reason to ask stays");
+}
+
+#[tokio::test]
+async fn workspaces_that_serve_the_same_share_a_catalog() {
+    let alike: Arc<Alike> = Arc::default();
+    let [one, other, emptier] = [(), (), ()].map(|()| Known::new(Arc::clone(&alike)));
+    let all = [one.catalog(kcp).await.unwrap(), other.catalog(kcp).await.unwrap()];
+    assert!(Arc::ptr_eq(&all[0], &all[1]));
+    let empty = |path: String, _: Form| async move {
+        let none = r#"{"kind":"APIGroupDiscoveryList","items":[]}"#;
+        if path.starts_with("/api") {
+            Ok(none.as_bytes().into())
+        } else {
+            Err(Fault::new(FaultKind::Unserved, "no"))
+        }
+    };
+    assert!(!Arc::ptr_eq(&all[0], &emptier.catalog(empty).await.unwrap()));
 }

@@ -33,7 +33,7 @@ impl Connection {
             return Err(refused("is without TLS, and our credential does not go there"));
         }
         let path = uri.path().trim_end_matches('/').to_owned();
-        Ok(View { connection: self.clone(), origin, path, known: Arc::new(Known::new(None)) })
+        Ok(View { connection: self.clone(), origin, path, known: Arc::new(Known::new(self.alike())) })
     }
 }
 

@@ -330,7 +330,7 @@ impl Engine {
     pub fn configuration_known(&mut self, version: Option<u64>) {
         self.configuration = version.map(WholeConfiguration::known);
         if self.configuration.is_some() {
-            let unclaimed = self.slots.matching(|slot| slot.claims.is_empty());
+            let unclaimed = self.slots.unclaimed();
             self.unsettled.extend(unclaimed);
         }
     }

@@ -33,6 +33,9 @@ pub trait Role {
     /// What a place serves, as last heard.
     fn served(&mut self, place: &PlaceId, catalog: &Arc<Catalog>);
 
+    /// A place does not let us know what it serves. It is asked on, and may say it later.
+    fn refused(&mut self, _place: &PlaceId) {}
+
     /// A slot's verdict changed.
     fn noticed(&mut self, notice: &Notice);
 

@@ -1,6 +1,6 @@
 //! All slots: who claims them, what is remembered of them, and what is under way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
@@ -198,6 +198,9 @@ pub struct Slots {
     ids: HashMap<(ClusterId, KindId), Addresses, foldhash::fast::FixedState>,
     /// Where there are slots.
     at: Whereabouts,
+    /// Every slot that nobody claims, and some that somebody does by now: few among many, and asked for with each change of
+    /// the configuration.
+    unclaimed: BTreeSet<SlotId>,
 }
 
 /// The slots of one kind in one cluster, by namespace and name.
@@ -220,7 +223,27 @@ impl Slots {
             self.at.add(&key.cluster, &key.kind);
         }
         addresses.insert(at, id);
+        self.unclaimed.insert(id);
         id
+    }
+
+    /// Takes the claims of one leg on a slot away.
+    pub fn disclaim(&mut self, id: SlotId, fan: FanId, to: DestinationId) {
+        if let Some(state) = self.get_mut(id) {
+            state.disclaim(fan, to);
+            if state.claims.is_empty() {
+                self.unclaimed.insert(id);
+            }
+        }
+    }
+
+    /// The slots that nobody claims, in the order of their keys.
+    pub fn unclaimed(&mut self) -> Vec<SlotId> {
+        let Self { all, unclaimed, .. } = self;
+        unclaimed.retain(|id| all.get(id.0 as usize).is_some_and(|slot| slot.claims.is_empty()));
+        let mut found: Vec<SlotId> = unclaimed.iter().copied().collect();
+        found.sort_by_key(|id| all.get(id.0 as usize).map(|slot| &slot.key));
+        found
     }
 
     /// The slot at a key, if there is one.
@@ -320,8 +343,8 @@ impl SlotState {
         }
     }
 
-    /// Takes the claims of one leg away.
-    pub fn disclaim(&mut self, fan: FanId, to: DestinationId) {
+    /// Takes the claims of one leg away. Where that may leave it without any, by [`Slots::disclaim`].
+    pub(crate) fn disclaim(&mut self, fan: FanId, to: DestinationId) {
         self.settled = None;
         self.claims.retain(|claim| !(claim.fan == fan && claim.to == to));
     }

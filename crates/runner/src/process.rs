@@ -22,7 +22,7 @@ use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn, Where};
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Limits;
-use mailboat_object::wire::{Call, Fault, Reply};
+use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
 use mailboat_store::{
     EndpointId, FeedId, Filter, Interest, Keep, Nature, News, PlaceId, Settings, Store, merge,
 };
@@ -82,6 +82,8 @@ enum Answer {
     Looked(CallId, Result<Ground, Fault>),
     Outside(CallId, ClusterId, Result<Arc<dyn Transport>, Fault>),
     Serves(PlaceId, Arc<Catalog>),
+    /// It does not let us know, after a pause of so long.
+    Refuses(PlaceId, Duration),
     /// Nobody wants to know any more.
     Dropped,
 }
@@ -239,7 +241,10 @@ impl<R: Role> Process<R> {
             Order::Open(place, at) => self.open_at(&place, at),
             Order::Close(place) => self.close(&place),
             Order::Reach(cluster) => {
-                if let Some(ways) = &self.ways {
+                // What is known of a way, such as what is served at its end, is kept however often it is asked for.
+                if let Some(ways) = &self.ways
+                    && self.carrier.transport(&cluster).is_none()
+                {
                     self.carrier.reach(&cluster, ways.workspace(&cluster));
                 }
             }
@@ -412,6 +417,11 @@ impl<R: Role> Process<R> {
                 self.followers.serves(&place, &catalog, &mut self.news);
                 self.ask_what_is_served(&place, SERVED_ASKED_EVERY);
             }
+            Answer::Refuses(place, after) => {
+                self.role.refused(&place);
+                let (first, longest) = SERVED_AGAIN;
+                self.ask_what_is_served(&place, (after * 2).clamp(first, longest));
+            }
             Answer::Dropped => {}
         }
     }
@@ -438,7 +448,7 @@ impl<R: Role> Process<R> {
     }
 }
 
-/// Asks a place what it serves, after a pause, until it says so.
+/// Asks a place what it serves, after a pause, until it says so or refuses to.
 fn what_is_served(
     place: PlaceId,
     transport: Arc<dyn Transport>,
@@ -451,6 +461,7 @@ fn what_is_served(
             transport.stale();
             match transport.catalog().await {
                 Ok(catalog) => return Answer::Serves(place, catalog),
+                Err(fault) if fault.kind == FaultKind::Forbidden => return Answer::Refuses(place, after),
                 Err(fault) => tracing::debug!(%place, %fault, "what is served is not known"),
             }
             tokio::time::sleep(pause).await;

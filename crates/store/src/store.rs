@@ -174,6 +174,16 @@ impl Store {
             })
     }
 
+    /// All objects in a cluster that were shown and are not in doubt by themselves, kind by kind. For those who learn late
+    /// that a cluster concerns them; what is known of a whole kind there is to be asked with [`Store::get`].
+    pub fn standing_in(&self, cluster: &ClusterId) -> impl Iterator<Item = &Arc<Object>> {
+        let shelves = self.shelves.values().filter_map(move |clusters| clusters.get(cluster));
+        shelves.flat_map(|shelf| shelf.entries.values()).filter_map(|entry| match &entry.state {
+            State::Present(object) => Some(object),
+            State::Doubted(_) => None,
+        })
+    }
+
     /// A digest over all objects of a kind that a place shows: names, uids, versions, contents. Two stores that
     /// have read the same place up to the same version give the same.
     pub fn checksum(&self, place: &PlaceId, kind: &KindId) -> Digest {

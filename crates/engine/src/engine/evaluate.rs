@@ -172,8 +172,8 @@ impl Engine {
 
     fn disclaim(&mut self, fan: FanId, leg: &Leg, gone: Option<&SourceGone>) {
         for slot in leg.slots() {
+            self.slots.disclaim(slot, fan, leg.to);
             if let Some(state) = self.slots.get_mut(slot) {
-                state.disclaim(fan, leg.to);
                 state.record.reported = Digest::NONE;
                 if state.claims.is_empty() {
                     state.passing.gone = gone.cloned().map(Box::new);
