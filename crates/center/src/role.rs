@@ -7,6 +7,7 @@ mod guard;
 mod installing;
 mod mailboxes;
 mod placing;
+mod reading;
 mod statuses;
 mod summing;
 mod telling;
@@ -45,6 +46,7 @@ use self::endings::{Course, Endings};
 use self::guard::Guard;
 use self::installing::Installing;
 use self::mailboxes::{HERE, Mailboxes};
+use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
 use self::views::Views;
@@ -52,7 +54,7 @@ use self::withheld::Withheld;
 use self::workspaces::Workspaces;
 use crate::mailbox;
 use crate::schedule::{LocationFacts, Schedule, TargetFacts};
-use crate::translate::{api_exports, api_resource_schemas};
+use crate::translate::{Singletons, api_exports, api_resource_schemas};
 use crate::what::What;
 
 /// Who a center is.
@@ -81,12 +83,15 @@ pub struct CenterRole {
     belief: Belief,
     schedule: Schedule,
     started: bool,
+    reading: Reading,
     placements: BTreeMap<Key, Placement>,
     /// Which placements go to a SyncTarget.
     going_to: BTreeMap<Uid, BTreeSet<Key>>,
     /// Placements whose routes are to be made anew.
     stale: BTreeSet<Key>,
     workspaces: Workspaces,
+    /// What the placements of each workspace ask to have returned, as their routes were told.
+    counted: BTreeMap<ClusterId, Arc<Singletons>>,
     /// Each workspace as a destination, for what is written into the sources themselves.
     homes: BTreeMap<ClusterId, DestinationId>,
     mailboxes: Mailboxes,
@@ -153,10 +158,12 @@ impl CenterRole {
             belief: Belief::default(),
             schedule: Schedule::new(),
             started: false,
+            reading: Reading::default(),
             placements: BTreeMap::new(),
             going_to: BTreeMap::new(),
             stale: BTreeSet::new(),
             workspaces: Workspaces::default(),
+            counted: BTreeMap::new(),
             homes: BTreeMap::new(),
             guard: Guard::default(),
             asking: Asking::default(),
@@ -265,11 +272,13 @@ impl CenterRole {
             None if key.kind == api_exports() && key.cluster == self.identity.provider => {
                 self.views.sees_export(object);
             }
+            // Which workspaces are mailboxes is not known yet.
+            None if !self.started => self.reading.early.push(key.clone()),
             None => {
                 if is_the_one(key) {
                     self.mailboxes.sees_the_one(object);
                 }
-                if is_syncer_config(key) {
+                if is_configuration(key) {
                     self.mailboxes.sees_config(key, Some(object));
                 }
                 if let Some(uid) = self.mailboxes.of(&key.cluster) {
@@ -332,7 +341,7 @@ impl CenterRole {
     }
 
     /// Begins to decide, once all that was there at the beginning is known.
-    fn start(&mut self, now: Now) {
+    fn start(&mut self, now: Now, store: &Store) {
         // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
         let here = |kind: &KindId| self.views.is_listed(&self.provider_place(), kind);
         let known = here(&mailbox::workspaces()) && here(&api_exports());
@@ -342,6 +351,22 @@ impl CenterRole {
             self.started = true;
             self.schedule.start(now.wall_seconds);
             self.find_orphans();
+            let early = std::mem::take(&mut self.reading.early);
+            for object in early.iter().filter_map(|key| store.get(key).present()) {
+                self.sees(now, object);
+            }
+        }
+    }
+
+    /// Looks at what stands in mailboxes that were found after the start. What is seen there from now on is told.
+    fn look_into_found(&mut self, now: Now, store: &Store) {
+        for cluster in self.mailboxes.take_found() {
+            if self.started {
+                for object in store.standing_in(&cluster) {
+                    self.noticed.insert(object.key.clone());
+                    self.sees(now, object);
+                }
+            }
         }
     }
 
@@ -387,6 +412,9 @@ impl CenterRole {
 impl Role for CenterRole {
     fn observe(&mut self, now: Now, _: &Store, news: &News) {
         self.views.observe(news);
+        if let News::Scope { cluster, kind, .. } = news {
+            self.mailboxes.may_take_copies(cluster.as_ref(), kind);
+        }
         if let News::Scope { cluster: Some(cluster), kind, known, .. } = news
             && Kind::of(kind) == Some(Kind::Placement)
         {
@@ -409,7 +437,7 @@ impl Role for CenterRole {
             Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => {
                 self.belief.misses(&change.key, change.before.clone());
             }
-            Seen::Absent(_) if is_syncer_config(&change.key) => {
+            Seen::Absent(_) if is_configuration(&change.key) => {
                 self.mailboxes.sees_config(&change.key, None);
             }
             // What stood in it went along.
@@ -424,13 +452,19 @@ impl Role for CenterRole {
 
     fn served(&mut self, place: &PlaceId, catalog: &Arc<Catalog>) {
         self.views.served(place, catalog);
+        self.mailboxes.kinds_changed();
         if let Some(cluster) = self.workspaces.served(place, catalog) {
             self.touch_workspace(&cluster);
         }
     }
 
+    fn refused(&mut self, place: &PlaceId) {
+        self.workspaces.refused(place);
+    }
+
     fn noticed(&mut self, notice: &Notice) {
-        if self.mailboxes.of(&notice.slot.cluster).is_some() {
+        // Before the start it is not known which clusters are mailboxes.
+        if !self.started || self.mailboxes.of(&notice.slot.cluster).is_some() {
             tracing::debug!(slot = %notice.slot, verdict = ?notice.verdict, "stands otherwise");
             self.noticed.insert(notice.slot.clone());
         }
@@ -466,18 +500,23 @@ impl Role for CenterRole {
         }
         self.withdraw(engine);
         orders.append(&mut self.waiting);
-        self.start(now);
+        self.start(now, store);
+        self.look_into_found(now, store);
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
         self.forget_seen_out(store, engine);
         let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &self.endings, &mut orders);
         self.configure(&mut orders);
-        for slot in std::mem::take(&mut self.noticed) {
-            self.mailboxes.stands(&slot, store, engine);
-            self.touch_placements_of(&slot, engine);
+        if self.started {
+            for slot in std::mem::take(&mut self.noticed) {
+                self.mailboxes.stands(&slot, store, engine);
+                self.touch_placements_of(&slot, engine);
+            }
         }
         self.tell_known(engine, &mut orders);
-        self.mailboxes.configure(&mut orders);
+        self.note_read(store, engine, &orders);
+        let catalogs: Vec<&Arc<Catalog>> = self.views.catalogs().chain(self.workspaces.catalogs()).collect();
+        self.mailboxes.configure(&catalogs, &mut orders);
         let look_at = self.belief.next(now.mono, || self.calls.fresh(), &mut orders);
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
@@ -505,6 +544,11 @@ impl Role for CenterRole {
 
 fn is_the_one(key: &Key) -> bool {
     is_syncer_config(key) && key.name.as_str() == mailboat_api::names::object::THE_ONE
+}
+
+/// Whether an object tells a syncer what to carry.
+fn is_configuration(key: &Key) -> bool {
+    is_syncer_config(key) || (key.kind.group() == group::EDGE && key.kind.resource() == "edgesyncconfigs")
 }
 
 fn is_syncer_config(key: &Key) -> bool {

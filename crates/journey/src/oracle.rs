@@ -27,6 +27,8 @@ pub(crate) struct Oracle {
     written: u64,
     last: String,
     noted: BTreeSet<Key>,
+    /// All that each process wrote, for people.
+    wrote: BTreeMap<Who, Vec<String>>,
 }
 
 impl Oracle {
@@ -76,7 +78,17 @@ impl Oracle {
         self.noted.iter()
     }
 
+    /// All that a process wrote since this was last asked.
+    #[cfg(test)]
+    pub(crate) fn take_wrote(&mut self, who: Who) -> Vec<String> {
+        self.wrote.remove(&who).unwrap_or_default()
+    }
+
     fn note(&mut self, who: Who, call: &Call) {
+        if cfg!(test) {
+            let line = format!("{:?} of {} ({:?})", call.verb, call.key, call.part);
+            self.wrote.entry(who).or_default().push(line);
+        }
         // What is said of configuration and summed up changes with every beat that tells something else.
         let said = kinds::configures(&call.key.kind) || call.key.kind == kinds::edge("statussummaries");
         if !(call.part == Part::Status && said) {

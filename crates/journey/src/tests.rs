@@ -2,6 +2,7 @@ use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
 mod mutations;
+mod restart;
 
 #[test]
 fn some_seeds_keep_every_promise() {

@@ -69,6 +69,27 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
     })
 }
 
+#[cfg(test)]
+impl World {
+    /// Plays a script, starts the center once more when all has come to rest, and says what that one wrote. Just before,
+    /// it was written down when the syncers were heard of, which is due only every five minutes.
+    pub(crate) async fn written_after_a_restart(seed: u64, script: &Script) -> Result<Vec<String>, String> {
+        let mut world = Self::new(seed, script, Options::default()).map_err(|bad| bad.to_string())?;
+        world.follow(script, &mut 0).await?;
+        world.pass(SETTLING).await?;
+        let wrote = |world: &Self| lock(&world.sea).oracle.take_wrote(Who::Center);
+        wrote(&world);
+        while !wrote(&world).iter().any(|line| line.contains("synctargets")) {
+            world.pass(Duration::from_secs(1)).await?;
+        }
+        world.pass(Duration::from_mins(1)).await?;
+        wrote(&world);
+        world.crash(Who::Center, Duration::from_secs(1)).await;
+        world.pass(Duration::from_mins(2)).await?;
+        Ok(wrote(&world))
+    }
+}
+
 impl World {
     fn new(seed: u64, script: &Script, options: Options) -> Result<Self, Bad> {
         let base = Base::get()?;
@@ -105,6 +126,21 @@ impl World {
     }
 
     async fn play(&mut self, script: &Script, played: &mut usize) -> Result<(), String> {
+        self.follow(script, played).await?;
+        self.pass(SETTLING).await?;
+        let writes = lock(&self.sea).oracle.written();
+        self.pass(QUIET).await?;
+        self.no_more_writes(writes)?;
+        let open = self.all_is_well().await?;
+        lock(&self.sea).oracle.begin_to_note();
+        self.start_all();
+        self.pass(QUIET).await?;
+        self.only_written(open.as_ref())?;
+        self.all_is_well().await.map(drop)
+    }
+
+    /// Plays the lines of a script, and ends all faults.
+    async fn follow(&mut self, script: &Script, played: &mut usize) -> Result<(), String> {
         let begun = lock(&self.sea).begun;
         let crew = script.center.then_some(Who::Center).into_iter();
         for who in crew.chain((0..script.edges).map(Who::Syncer)) {
@@ -119,16 +155,7 @@ impl World {
         self.calm();
         self.pass(Duration::from_secs(1)).await?;
         self.mend();
-        self.pass(SETTLING).await?;
-        let writes = lock(&self.sea).oracle.written();
-        self.pass(QUIET).await?;
-        self.no_more_writes(writes)?;
-        let open = self.all_is_well().await?;
-        lock(&self.sea).oracle.begin_to_note();
-        self.start_all();
-        self.pass(QUIET).await?;
-        self.only_written(open.as_ref())?;
-        self.all_is_well().await.map(drop)
+        Ok(())
     }
 
     /// Lets time pass.

@@ -38,8 +38,8 @@ pub struct Standing {
     pub unschedulable: bool,
     /// Its generation.
     pub generation: i64,
-    /// Whether withdrawals from its mailbox are held, as a condition.
-    pub held: Condition,
+    /// Whether withdrawals from its mailbox are held, as a condition; `None` while that is not known.
+    pub held: Option<Condition>,
     /// Whether the center installed its syncer.
     pub installed: Installed,
 }
@@ -103,9 +103,10 @@ pub fn judge(
         changed |= condition::set(&mut conditions, condition);
     }
     // Told from the first time on that something is held.
-    let known = condition::find(before, &standing.held.type_).is_some();
-    if known || standing.held.status == ConditionStatus::True {
-        let held = Condition { last_transition_time: time(now), ..standing.held.clone() };
+    if let Some(held) = &standing.held
+        && (held.status == ConditionStatus::True || condition::find(before, &held.type_).is_some())
+    {
+        let held = Condition { last_transition_time: time(now), ..held.clone() };
         changed |= condition::set(&mut conditions, held);
     }
     match &standing.installed {

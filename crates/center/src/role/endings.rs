@@ -360,7 +360,8 @@ fn change(placement: &Object) -> ChangeId {
     ChangeId(digest_of_value(&named).bits())
 }
 
-fn bears_ours(placement: &Object) -> bool {
+/// Whether a placement bears our finalizer.
+pub(super) fn bears_ours(placement: &Object) -> bool {
     placement.finalizers().any(|one| one == finalizer::CONFIGURATION)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! After a restart, a placement that is not shown is not known to have been there. If its workspace lost its binding,
 //! or is being deleted, its copies would look like what no placement selects. The marks on copies say where they came
-//! from: whatever came from a workspace that nobody vouches for, or is of a kind that is selected there and not served
-//! any more, stays as it is.
+//! from: whatever came from a workspace that nobody vouches for or that the center may not read, or is of a kind that
+//! is selected there and not served any more, stays as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -109,7 +109,8 @@ impl Guard {
         };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
             let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
-            (!vouched(cluster) || selected_unread) && !endings.is_given_up(cluster)
+            let unread = selected_unread || workspaces.refuses(cluster);
+            (!vouched(cluster) || unread) && !endings.is_given_up(cluster)
         };
         let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
         if held != self.held {

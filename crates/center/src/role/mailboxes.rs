@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_api::edge::UpsyncSet;
+use mailboat_api::edge::{KindAndName, UpsyncSet};
 use mailboat_api::names::{annotation, group};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::plan::Verdict;
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId};
+use mailboat_object::catalog::Catalog;
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
@@ -32,6 +33,11 @@ pub(super) struct Mailboxes {
     all: BTreeMap<Uid, Mailbox>,
     by_cluster: BTreeMap<ClusterId, Uid>,
     by_destination: BTreeMap<DestinationId, Uid>,
+    /// Those that can take no copies yet, and those of them that may by now.
+    unfurnished: BTreeSet<Uid>,
+    looked_at: BTreeSet<Uid>,
+    /// The clusters of those that were found since that was last asked.
+    found: Vec<ClusterId>,
     next_destination: u32,
     /// Those whose routes are to be made anew.
     stale: BTreeSet<Uid>,
@@ -52,8 +58,41 @@ struct Mailbox {
     /// How many objects of each kind are carried, as the mailbox stores them.
     kinds: BTreeMap<KindId, usize>,
     upsync: BTreeSet<UpsyncSet>,
-    /// What further SyncerConfigs bring up that were placed here like any object.
-    placed: BTreeMap<Name, Vec<UpsyncSet>>,
+    /// What further configurations bring up that were placed here like any object, by their kind and name.
+    placed: BTreeMap<(KindId, Name), Vec<BroughtUp>>,
+}
+
+/// What a configuration brings up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum BroughtUp {
+    /// In the words of a SyncerConfig.
+    Set(UpsyncSet),
+    /// In those of an EdgeSyncConfig: a group, and the name of a kind.
+    Named(String, String),
+}
+
+impl BroughtUp {
+    /// The kinds by their plurals, as far as somebody serves them. A syncer may only write what it is told by those.
+    fn sets(&self, catalogs: &[&Arc<Catalog>]) -> Vec<UpsyncSet> {
+        match self {
+            Self::Set(set) => vec![set.clone()],
+            Self::Named(group, kind_name) => {
+                let served = catalogs.iter().flat_map(|catalog| catalog.iter());
+                let meant = served.filter(|one| {
+                    denature::at_edge(&one.kind).group() == group
+                        && (kind_name == "*" || one.kind_name.as_str() == kind_name)
+                });
+                let every = || vec!["*".to_owned()];
+                let set = |resource: String| UpsyncSet {
+                    api_group: group.clone(),
+                    resources: vec![resource],
+                    namespaces: every(),
+                    names: every(),
+                };
+                meant.map(|one| set(one.resource().to_owned())).collect()
+            }
+        }
+    }
 }
 
 impl Mailboxes {
@@ -65,6 +104,9 @@ impl Mailboxes {
             all: BTreeMap::new(),
             by_cluster: BTreeMap::new(),
             by_destination: BTreeMap::new(),
+            unfurnished: BTreeSet::new(),
+            looked_at: BTreeSet::new(),
+            found: Vec::new(),
             next_destination: 1,
             stale: BTreeSet::new(),
             told: false,
@@ -89,6 +131,9 @@ impl Mailboxes {
         }
         orders.push(Order::Reach(cluster.clone()));
         self.by_cluster.insert(cluster.clone(), uid.clone());
+        self.found.push(cluster.clone());
+        self.unfurnished.insert(uid.clone());
+        self.looked_at.insert(uid.clone());
         self.stale.insert(uid.clone());
         let mailbox = Mailbox {
             workspace: workspace.key.name.clone(),
@@ -153,18 +198,48 @@ impl Mailboxes {
     /// The mailboxes that can take copies from now on.
     pub(super) fn newly_furnished(&mut self, store: &Store, orders: &mut Vec<Order>) -> Vec<Uid> {
         let mut ready = Vec::new();
-        for (uid, mailbox) in self.all.iter_mut().filter(|(_, mailbox)| mailbox.destination.is_none()) {
-            if !takes_copies(store, &mailbox.cluster) {
+        for uid in std::mem::take(&mut self.looked_at) {
+            let Some(mailbox) = self.all.get_mut(&uid) else { continue };
+            if mailbox.destination.is_some() || takes_copies(store, &mailbox.cluster).is_err() {
                 continue;
             }
+            self.unfurnished.remove(&uid);
             let id = DestinationId(self.next_destination);
             self.next_destination += 1;
             mailbox.destination = Some(id);
             self.by_destination.insert(id, uid.clone());
             orders.push(Order::Destination(Destination { id, cluster: mailbox.cluster.clone() }));
-            ready.push(uid.clone());
+            ready.push(uid);
         }
         ready
+    }
+
+    /// More or less is known of a kind, in one cluster or everywhere: mailboxes that could not take copies may now.
+    pub(super) fn may_take_copies(&mut self, cluster: Option<&ClusterId>, kind: &KindId) {
+        if !shows_mailboxes().contains(kind) {
+            return;
+        }
+        match cluster {
+            None => self.looked_at.extend(self.unfurnished.iter().cloned()),
+            Some(cluster) => {
+                let waiting = self.by_cluster.get(cluster).filter(|uid| self.unfurnished.contains(*uid));
+                self.looked_at.extend(waiting.cloned());
+            }
+        }
+    }
+
+    /// The clusters of the mailboxes that were found since this was last asked.
+    pub(super) fn take_found(&mut self) -> Vec<ClusterId> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Whether there is a mailbox of which it cannot be said at the moment whether it takes copies.
+    pub(super) fn is_in_doubt(&self, uid: &Uid, store: &Store) -> bool {
+        let mailbox = self.all.get(uid).filter(|mailbox| mailbox.destination.is_none());
+        mailbox.is_some_and(|mailbox| {
+            let passing = |doubt: &Doubt| !doubt.is_total() && *doubt != Doubt::NotEngaged;
+            takes_copies(store, &mailbox.cluster).is_err_and(|doubt| passing(&doubt))
+        })
     }
 
     /// What is brought up from an edge, by all placements that go there.
@@ -177,8 +252,8 @@ impl Mailboxes {
         }
     }
 
-    /// A SyncerConfig in a mailbox was seen, or with `None` is gone. What one that was placed there brings up, the syncer may
-    /// write.
+    /// A SyncerConfig or EdgeSyncConfig in a mailbox was seen, or with `None` is gone. What one that was placed there brings
+    /// up, the syncer may write.
     pub(super) fn sees_config(&mut self, key: &Key, config: Option<&Object>) {
         let Some(uid) = self.by_cluster.get(&key.cluster) else { return };
         let Some(mailbox) = self.all.get_mut(uid) else { return };
@@ -186,15 +261,14 @@ impl Mailboxes {
             let marked = self.marks.read(config);
             matches!(marked, Marked::Ours(mark) if mark.origin.key.cluster != self.provider)
         });
-        let listed = placed.and_then(|config| config.get(&["spec", "upsync"]));
-        let sets: Vec<UpsyncSet> =
-            listed.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
-        let before = if sets.is_empty() {
-            mailbox.placed.remove(&key.name)
+        let brought: Vec<BroughtUp> = placed.map(brought_up).unwrap_or_default();
+        let of = (key.kind.clone(), key.name.clone());
+        let before = if brought.is_empty() {
+            mailbox.placed.remove(&of)
         } else {
-            mailbox.placed.insert(key.name.clone(), sets.clone())
+            mailbox.placed.insert(of, brought.clone())
         };
-        if before.unwrap_or_default() != sets {
+        if before.unwrap_or_default() != brought {
             self.stale.insert(uid.clone());
         }
     }
@@ -271,14 +345,27 @@ impl Mailboxes {
         }
     }
 
+    /// Other kinds are served: what configurations name may be among them.
+    pub(super) fn kinds_changed(&mut self) {
+        let naming = |mailbox: &Mailbox| {
+            mailbox.placed.values().flatten().any(|brought| matches!(brought, BroughtUp::Named(..)))
+        };
+        let naming = self.all.iter().filter(|(_, mailbox)| naming(mailbox));
+        self.stale.extend(naming.map(|(uid, _)| uid.clone()));
+    }
+
     /// Routes for the mailboxes that changed.
-    pub(super) fn configure(&mut self, orders: &mut Vec<Order>) {
+    pub(super) fn configure(&mut self, catalogs: &[&Arc<Catalog>], orders: &mut Vec<Order>) {
         let told = self.told;
         for uid in std::mem::take(&mut self.stale) {
             let Some(mailbox) = self.all.get_mut(&uid) else { continue };
             let synced = SyncedKinds {
                 carried: mailbox.kinds.keys().cloned().collect(),
-                upsync: mailbox.upsync.iter().chain(mailbox.placed.values().flatten()).cloned().collect(),
+                upsync: {
+                    let placed = mailbox.placed.values().flatten();
+                    let placed = placed.flat_map(|brought| brought.sets(catalogs));
+                    mailbox.upsync.iter().cloned().chain(placed).collect()
+                },
             };
             let mut fixtures = contents(&self.path, &mailbox.syncer, &synced);
             if !told {
@@ -309,12 +396,31 @@ impl Mailboxes {
 }
 
 /// Whether the views show a mailbox: its bindings are in force, and copies in it would be seen.
-fn takes_copies(store: &Store, cluster: &ClusterId) -> bool {
-    let shown = |kind: KindId| {
-        let range = store.range(cluster, &kind, None);
-        range.is_ok_and(|range| matches!(range.missing(), Ok(_) | Err(Doubt::Claimed | Doubt::CatchingUp)))
-    };
-    shown(KindId::new(group::EDGE, "syncerconfigs")) && shown(KindId::new("", "configmaps"))
+fn takes_copies(store: &Store, cluster: &ClusterId) -> Result<(), Doubt> {
+    for kind in shows_mailboxes() {
+        match store.range(cluster, &kind, None)?.missing() {
+            Ok(_) | Err(Doubt::Claimed | Doubt::CatchingUp) => {}
+            Err(doubt) => return Err(doubt),
+        }
+    }
+    Ok(())
+}
+
+/// The kinds by which a mailbox is seen to be furnished: one that is bound there, and one that is claimed.
+fn shows_mailboxes() -> [KindId; 2] {
+    [KindId::new(group::EDGE, "syncerconfigs"), KindId::new("", "configmaps")]
+}
+
+/// What a configuration brings up.
+fn brought_up(config: &Object) -> Vec<BroughtUp> {
+    let upsync = config.get(&["spec", "upsync"]);
+    let sets: Vec<UpsyncSet> =
+        upsync.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
+    let named = config.get(&["spec", "upSyncedResources"]);
+    let named: Vec<KindAndName> =
+        named.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
+    let named = named.into_iter().map(|object| BroughtUp::Named(object.group, object.kind));
+    sets.into_iter().map(BroughtUp::Set).chain(named).collect()
 }
 
 /// Kinds that are for the mailbox and not for the edge.

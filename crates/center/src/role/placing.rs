@@ -36,7 +36,8 @@ impl CenterRole {
             spec.and_then(|spec| serde_json::from_str(&spec).ok()).unwrap_or_default();
         let what = Arc::new(What::of(&spec));
         self.schedule.placement(key, Some(PlacementFacts::of(object)));
-        self.workspaces.placement(&key.cluster, &key.name, Some(Arc::clone(&what)), &mut self.waiting);
+        let what_of_it = Some(Arc::clone(&what));
+        let reads_more = self.workspaces.placement(&key.cluster, &key.name, what_of_it, &mut self.waiting);
         let to = self.placements.get(key).map(|before| before.to.clone()).unwrap_or_default();
         let placement = Placement {
             object: Arc::clone(object),
@@ -48,7 +49,10 @@ impl CenterRole {
             keeps,
         };
         self.placements.insert(key.clone(), placement);
-        self.touch_workspace(&key.cluster.clone());
+        if reads_more {
+            self.touch_workspace(&key.cluster);
+        }
+        self.touch_placement(key);
     }
 
     /// Where slices say that placements go, from before we started.
@@ -71,14 +75,20 @@ impl CenterRole {
     pub(super) fn places_no_more(&mut self, key: &Key) {
         self.schedule.placement(key, None);
         self.workspaces.placement(&key.cluster, &key.name, None, &mut self.waiting);
-        self.stale.insert(key.clone());
-        self.touch_workspace(&key.cluster.clone());
+        self.touch_placement(key);
         self.summing.gone(key);
     }
 
-    /// All placements of a workspace are to be made anew: singletons are counted over all of them.
+    /// A placement is to be made anew.
+    fn touch_placement(&mut self, key: &Key) {
+        self.revision += 1;
+        self.stale.insert(key.clone());
+    }
+
+    /// All placements of a workspace are to be made anew: other kinds can be selected there.
     pub(super) fn touch_workspace(&mut self, cluster: &ClusterId) {
         self.revision += 1;
+        self.counted.remove(cluster);
         let first = Key {
             cluster: cluster.clone(),
             kind: KindId::new(group::EDGE, "edgeplacements"),
@@ -94,7 +104,9 @@ impl CenterRole {
         self.schedule.advance(now.wall_seconds);
         let ready = self.mailboxes.newly_furnished(store, orders);
         for uid in &ready {
-            self.stale.extend(self.going_to.get(uid).into_iter().flatten().cloned());
+            for key in self.going_to.get(uid).cloned().unwrap_or_default() {
+                self.touch_placement(&key);
+            }
             self.set_upsync(uid);
             self.statuses.touch_target(uid);
             if self.orphans.contains(uid) {
@@ -102,7 +114,7 @@ impl CenterRole {
             }
         }
         for key in self.schedule.take_changed() {
-            self.stale.insert(key.clone());
+            self.touch_placement(&key);
             self.statuses.touch(&key);
             let to: BTreeSet<Uid> = self.schedule.destinations(&key).map(|(uid, _)| uid.clone()).collect();
             let Some(placement) = self.placements.get_mut(&key) else { continue };
@@ -118,7 +130,6 @@ impl CenterRole {
             for uid in before.union(&to) {
                 self.set_upsync(uid);
             }
-            self.touch_workspace(&key.cluster);
         }
     }
 
@@ -135,9 +146,11 @@ impl CenterRole {
         if !self.started {
             return;
         }
-        let mut workspaces = BTreeSet::new();
+        let workspaces: BTreeSet<ClusterId> = self.stale.iter().map(|key| key.cluster.clone()).collect();
+        for cluster in workspaces {
+            self.count_singletons(&cluster, orders);
+        }
         for key in std::mem::take(&mut self.stale) {
-            workspaces.insert(key.cluster.clone());
             self.fresh.insert(key.cluster.clone());
             let translator = RouteId(route_name(&key));
             let still = self.schedule.slices(&key).next().is_some();
@@ -160,9 +173,6 @@ impl CenterRole {
             if let Some(route) = self.translator(&key) {
                 orders.push(Order::Configure(translator, Some(Arc::new(route))));
             }
-        }
-        for cluster in workspaces {
-            self.count_singletons(&cluster, orders);
         }
         if self.views.offers_summaries() {
             self.summing.configure(&self.marks, orders);
@@ -196,7 +206,7 @@ impl CenterRole {
             what: Arc::clone(&placement.what),
             sources: self.workspaces.sources(&key.cluster),
             edges: orphaned.chain(departed).chain(going).collect(),
-            singletons: self.singletons(&key.cluster),
+            singletons: self.counted.get(&key.cluster).cloned().unwrap_or_default(),
             keeps: placement.keeps,
             provider: Arc::clone(&self.identity.provider_path),
             provider_cluster: self.identity.provider.clone(),
@@ -204,31 +214,52 @@ impl CenterRole {
         }))
     }
 
-    pub(super) fn singletons(&self, cluster: &ClusterId) -> Arc<Singletons> {
+    fn singletons(&self, cluster: &ClusterId) -> Arc<Singletons> {
         let mut singletons = Singletons::default();
+        let of = |name: &Name| Key {
+            cluster: cluster.clone(),
+            kind: KindId::new(group::EDGE, "edgeplacements"),
+            namespace: Name::EMPTY,
+            name: name.clone(),
+        };
+        let wants = |key: &Key| self.placements.get(key).is_some_and(|placement| placement.wants_status);
+        // Nothing is counted where nobody asks, however many edges there are.
+        if !self.workspaces.placements(cluster).any(|(name, _)| wants(&of(name))) {
+            return Arc::default();
+        }
         for (name, what) in self.workspaces.placements(cluster) {
-            let key = Key {
-                cluster: cluster.clone(),
-                kind: KindId::new(group::EDGE, "edgeplacements"),
-                namespace: Name::EMPTY,
-                name: name.clone(),
-            };
-            let wanted = self.placements.get(&key).is_some_and(|placement| placement.wants_status);
+            let key = of(name);
             let to = self.schedule.destinations(&key).filter_map(|(uid, _)| self.mailboxes.destination(uid));
-            singletons.add(Arc::clone(what), to.collect::<BTreeSet<_>>().into_iter().collect(), wanted);
+            singletons.add(Arc::clone(what), to.collect::<BTreeSet<_>>().into_iter().collect(), wants(&key));
         }
         Arc::new(singletons)
     }
 
+    /// Whether a placement goes to one mailbox and no other.
+    fn goes_to_one(&self, key: &Key) -> bool {
+        let all = self.schedule.destinations(key).chain(self.schedule.departed(key));
+        all.filter(|(uid, _)| self.mailboxes.destination(uid).is_some()).take(2).count() == 1
+    }
+
     /// The route that says on objects to how many edges they go; none where nothing was ever placed.
-    pub(super) fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
+    fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
         // Where something was placed before, what that left behind is still to be put right; but not in a workspace that
         // is given up. What cannot be read there must not keep its copies from being withdrawn.
         let was_placed = self.homes.contains_key(cluster) && !self.endings.is_given_up(cluster);
         if self.workspaces.placements(cluster).next().is_none() && !was_placed {
+            self.counted.remove(cluster);
             orders.push(Order::Configure(SingletonRoute::id_of(cluster), None));
             return;
         }
+        let singletons = self.singletons(cluster);
+        if self.counted.get(cluster).is_some_and(|before| before.counts_like(&singletons)) {
+            return;
+        }
+        // Whether the status of what goes to one edge returns depends on where other placements send it.
+        let alone = |key: &&Key| key.cluster == *cluster && self.goes_to_one(key);
+        let alone: Vec<Key> = self.placements.keys().filter(alone).cloned().collect();
+        self.stale.extend(alone);
+        self.counted.insert(cluster.clone(), Arc::clone(&singletons));
         let next = HOMES_FROM - u32::try_from(self.homes.len()).unwrap_or_default();
         let here = *self.homes.entry(cluster.clone()).or_insert_with(|| {
             let id = DestinationId(next);
@@ -239,7 +270,7 @@ impl CenterRole {
         let route = SingletonRoute::new(
             cluster,
             here,
-            self.singletons(cluster),
+            singletons,
             self.workspaces.sources(cluster),
             configuration,
             Arc::clone(&self.marks),

@@ -22,6 +22,8 @@ use crate::schedule::Schedule;
 
 /// What could not be written is tried again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// What was written is shown by then; compared with what stood there before, it would be written once more.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 /// Statuses that are written at once; more wait for an answer.
 const MOST_UNDER_WAY: usize = 16;
 
@@ -32,6 +34,8 @@ pub(super) struct Statuses {
     due: BTreeSet<Key>,
     later: BTreeSet<(Moment, Key)>,
     under_way: BTreeMap<CallId, Key>,
+    /// Those of them that may have to be another once more.
+    again: BTreeSet<Key>,
     targets: BTreeMap<Uid, Key>,
     pulses: BTreeMap<Uid, Pulse>,
     /// When each syncer will have been silent for too long, in Unix seconds.
@@ -46,6 +50,7 @@ impl Statuses {
             due: BTreeSet::new(),
             later: BTreeSet::new(),
             under_way: BTreeMap::new(),
+            again: BTreeSet::new(),
             targets: BTreeMap::new(),
             pulses: BTreeMap::new(),
             silences: BTreeSet::new(),
@@ -73,6 +78,11 @@ impl Statuses {
         if let Some(key) = self.targets.get(uid) {
             self.due.insert(key.clone());
         }
+    }
+
+    /// The status of every SyncTarget may have to be another.
+    pub(super) fn touch_targets(&mut self) {
+        self.due.extend(self.targets.values().cloned());
     }
 
     /// What a syncer last wrote into the status of its configuration.
@@ -103,9 +113,12 @@ impl Statuses {
     /// What came of a write. False if it was none of these.
     pub(super) fn answered<T>(&mut self, now: Moment, id: CallId, reply: &Result<T, Fault>) -> bool {
         let Some(key) = self.under_way.remove(&id) else { return false };
+        let again = self.again.remove(&key) | self.due.remove(&key);
         if let Err(fault) = reply {
             tracing::debug!(%key, %fault, "a status could not be written");
             self.later.insert((now + AGAIN_AFTER, key));
+        } else if again {
+            self.later.insert((now + SHOWN_AFTER, key));
         }
         true
     }
@@ -132,9 +145,11 @@ impl Statuses {
             self.later.remove(&(at, key.clone()));
             self.due.insert(key);
         }
-        for key in std::mem::take(&mut self.due) {
-            if self.under_way.len() >= MOST_UNDER_WAY || self.under_way.values().any(|busy| *busy == key) {
-                self.later.insert((now.mono + Duration::from_secs(1), key));
+        while self.under_way.len() < MOST_UNDER_WAY
+            && let Some(key) = self.due.pop_first()
+        {
+            if self.under_way.values().any(|busy| *busy == key) {
+                self.again.insert(key);
                 continue;
             }
             let Some(object) = seen.store.get(&key).present().or_else(|| (seen.last_seen)(&key)) else {
@@ -185,6 +200,8 @@ impl Statuses {
         let written = written.and_then(|text| unix_seconds(&text));
         let mailbox_missing = match seen.mailboxes.destination(&target.uid) {
             Some(_) => None,
+            // It is looked at again when that is known.
+            None if seen.mailboxes.is_in_doubt(&target.uid, seen.store) => return None,
             None => Some("its mailbox is being made".to_owned()),
         };
         let unschedulable = target.get(&["spec", "unschedulable"]).and_then(Raw::as_bool).unwrap_or_default();
@@ -209,8 +226,8 @@ pub(super) struct Sight<'a> {
     pub(super) store: &'a Store,
     pub(super) schedule: &'a Schedule,
     pub(super) mailboxes: &'a Mailboxes,
-    /// Whether something is held that can be confirmed on an object.
-    pub(super) held: &'a dyn Fn(&Key) -> Condition,
+    /// Whether something is held that can be confirmed on an object, once that is known.
+    pub(super) held: &'a dyn Fn(&Key) -> Option<Condition>,
     /// Whether the center installed a SyncTarget's syncer, where that is asked of it.
     pub(super) installed: &'a dyn Fn(&Uid) -> Installed,
     /// A placement that is out of sight, as it was last read.
@@ -218,3 +235,6 @@ pub(super) struct Sight<'a> {
     /// What an EdgePlacement's status should say.
     pub(super) placement: &'a dyn Fn(&Object) -> Option<Value>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,17 +39,37 @@ impl CenterRole {
         placement: &Object,
     ) -> Option<Value> {
         let withheld = self.withheld.get(&placement.key);
-        let held_back = json!({
-            "awaitingConfirmation": withheld.map(Withheld::awaited),
-            "conditions": withheld::conditions(placement, withheld, self.endings.is_unpatchable(&placement.key), now.wall_seconds),
-        });
+        let (unpatchable, known) = (self.endings.is_unpatchable(&placement.key), self.reading.knows_all());
+        let conditions = withheld::conditions(placement, withheld, unpatchable, known, now.wall_seconds);
+        let mut held_back = json!({ "conditions": conditions });
+        if withheld.is_some() || known {
+            held_back["awaitingConfirmation"] = json!(withheld.map(Withheld::awaited));
+        }
         let Some(known) = self.placements.get(&placement.key) else {
             // All that is left to be said of one that is on its way out.
             return self.endings.is_withdrawn(&placement.key).then_some(held_back);
         };
-        let part = Part::Scope(ScopeId(route_name(&placement.key)));
         let mut errors = PlacementFacts::of(placement).errors;
         errors.extend(known.what.validation_errors().iter().cloned());
+        let mut status = json!({
+            "specGeneration": placement.generation,
+            "matchingLocationCount": self.schedule.matching_locations(&placement.key),
+            "destinationCount": self.schedule.destinations(&placement.key).count(),
+            "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
+        });
+        let selected =
+            self.reading.knows(&placement.key.cluster).then(|| self.selected(store, engine, placement));
+        for part in [Some(held_back), selected].into_iter().flatten() {
+            if let (Some(status), Value::Object(part)) = (status.as_object_mut(), part) {
+                status.extend(part);
+            }
+        }
+        Some(status)
+    }
+
+    /// What a placement's status should say of what it selects.
+    fn selected(&self, store: &Store, engine: &Engine, placement: &Object) -> Value {
+        let part = Part::Scope(ScopeId(route_name(&placement.key)));
         let not_current = engine.not_current(store, &part, MOST_LISTED);
         let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
         let route = RouteId(route_name(&placement.key));
@@ -79,19 +99,11 @@ impl CenterRole {
         let contested = engine.contested(&route, MOST_LISTED);
         let conflicts: Vec<PlacementConflict> =
             contested.iter().filter_map(|one| self.conflict(&placement.key, one)).collect();
-        let mut status = json!({
-            "specGeneration": placement.generation,
-            "matchingLocationCount": self.schedule.matching_locations(&placement.key),
-            "destinationCount": self.schedule.destinations(&placement.key).count(),
+        json!({
             "matchedObjectCount": engine.selected_count(&route),
             "conflicts": if conflicts.is_empty() { Value::Null } else { json!(conflicts) },
-            "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
             "held": if held.is_empty() { Value::Null } else { json!(held) },
-        });
-        if let (Some(status), Value::Object(held_back)) = (status.as_object_mut(), held_back) {
-            status.extend(held_back);
-        }
-        Some(status)
+        })
     }
 
     /// Has the statuses of placements looked at whose workspace saw changes, once all of those are evaluated. Gives back
@@ -168,7 +180,10 @@ impl CenterRole {
             store,
             schedule: &self.schedule,
             mailboxes: &self.mailboxes,
-            held: &|key| withheld::condition(self.withheld.get(key)),
+            held: &|key| {
+                let withheld = self.withheld.get(key);
+                (withheld.is_some() || self.reading.knows_all()).then(|| withheld::condition(withheld))
+            },
             installed: &|uid| self.installing.said(uid),
             last_seen: &|key| self.endings.last_seen(key),
             placement: &|placement| self.placement_status(now, store, engine, placement),
@@ -190,7 +205,7 @@ impl CenterRole {
             return None;
         }
         let scene = Scene { store, engine, schedule: &self.schedule, mailboxes: &self.mailboxes };
-        self.summing.next(now, &scene, self.known.is_some(), || self.calls.fresh(), orders)
+        self.summing.next(now, &scene, self.reading.knows_all(), || self.calls.fresh(), orders)
     }
 }
 

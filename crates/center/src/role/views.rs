@@ -18,11 +18,15 @@ const VIEWS: [&str; 6] =
     [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::DENATURED, export::MAILBOX];
 
 /// The edge kinds that are read whole: they say what goes where.
-const EDGE_KINDS: [&str; 6] =
-    ["customizers", "edgeplacements", "locations", "singleplacementslices", "syncerconfigs", "synctargets"];
-
-/// Edge kinds of which copies stand in mailboxes, and nothing else is read.
-const EDGE_COPIES: &str = "edgesyncconfigs";
+const EDGE_KINDS: [&str; 7] = [
+    "customizers",
+    "edgeplacements",
+    "edgesyncconfigs",
+    "locations",
+    "singleplacementslices",
+    "syncerconfigs",
+    "synctargets",
+];
 
 /// Edge kinds that are read where they are offered: a provider workspace that an older release set up lacks them.
 const SUMMARY_KINDS: [&str; 2] = ["statussummaries", "summarizers"];
@@ -103,7 +107,6 @@ impl Views {
                     for resource in EDGE_KINDS {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
                     }
-                    follow(&at, KindId::new(group::EDGE, EDGE_COPIES), Keep::HeadAndStatus);
                     for resource in SUMMARY_KINDS.into_iter().filter(|_| self.offers_summaries()) {
                         follow(&at, KindId::new(group::EDGE, resource), Keep::Whole);
                     }
@@ -140,6 +143,11 @@ impl Views {
             .map(|served| served.kind.clone())
             .filter(|kind| !own(kind) || bindings(kind))
             .collect()
+    }
+
+    /// What all views serve.
+    pub(super) fn catalogs(&self) -> impl Iterator<Item = &Arc<Catalog>> {
+        self.serves.values()
     }
 
     /// Whether a kind was listed somewhere, in a view or not.

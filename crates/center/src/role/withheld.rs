@@ -22,7 +22,7 @@ use mailboat_store::time::Moment;
 use serde_json::{Value, json};
 
 use super::CenterRole;
-use super::endings::confirms;
+use super::endings::{bears_ours, confirms};
 use crate::mailbox;
 use crate::translate::{api_exports, route_name};
 
@@ -102,11 +102,12 @@ fn keeping(unpatchable: bool) -> Condition {
 }
 
 /// The conditions of a placement. Whether something is held, and that its deletion would not wait, is told from the first
-/// time on that it is so.
+/// time on that it is so; that it is so no more, when that is `known`.
 pub(super) fn conditions(
     placement: &Object,
     withheld: Option<&Withheld>,
     unpatchable: bool,
+    known: bool,
     now_seconds: u64,
 ) -> Value {
     let before = placement.get(&["status", "conditions"]);
@@ -118,8 +119,10 @@ pub(super) fn conditions(
         last_transition_time: at.map(Time),
         ..Condition::default()
     };
-    for (told, said) in [(withheld.is_some(), condition(withheld)), (unpatchable, keeping(unpatchable))] {
-        if told || find(&conditions, &said.type_).is_some() {
+    let mended = [known, bears_ours(placement)];
+    let said = [(withheld.is_some(), condition(withheld)), (unpatchable, keeping(unpatchable))];
+    for ((told, said), mended) in said.into_iter().zip(mended) {
+        if told || (mended && find(&conditions, &said.type_).is_some()) {
             let Condition { type_, status, reason, message, .. } = said;
             set(&mut conditions, Condition { type_, status, reason, message, ..now.clone() });
         }
@@ -236,33 +239,4 @@ impl CenterRole {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use mailboat_engine::mark::OwnerId;
-
-    use super::super::Identity;
-    use super::*;
-
-    #[test]
-    fn mailboxes_whose_targets_are_gone_are_confirmed_on_the_providers_export() {
-        let role = CenterRole::new(Identity {
-            owner: OwnerId(Name::new("center")),
-            manager: Name::new("mailboat-center"),
-            provider: ClusterId::new("espw"),
-            provider_path: Arc::from("root:espw"),
-            silence: mailbox::Limits::default(),
-            installs: None,
-        });
-        let subject = |scope: &str| role.subject_of(&ScopeId(Name::new(scope)));
-        let Some((key, because)) = subject("mailboxes") else { panic!("nowhere") };
-        assert_eq!(key.to_string(), "espw|apiexports.apis.kcp.io edge.kubestellar.io");
-        assert_eq!((subject("unclaimed/espw"), subject("unclaimed/other")), (Some((key, because)), None));
-        let held = Withheld { change: ChangeId(0x00c0_ffee), count: 12, because };
-        assert_eq!(
-            held.message(),
-            "the SyncTargets of 12 mailboxes are gone, and all in these would go; the annotation \
-             mailboat.dev/confirm-withdrawal=0000000000c0ffee on this APIExport lets them go"
-        );
-    }
-}
+mod tests;

@@ -9,6 +9,8 @@ use mailboat_object::catalog::Catalog;
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Keep;
 use mailboat_store::interest::{Filter, Interest, PlaceId};
+use mailboat_store::seen::Doubt;
+use mailboat_store::store::Store;
 
 use crate::denature;
 use crate::what::What;
@@ -22,6 +24,8 @@ pub(super) struct Workspaces {
 #[derive(Default)]
 struct Workspace {
     serves: Option<Arc<Catalog>>,
+    /// It does not let the center know: nothing is to be waited for, and nothing to be concluded either.
+    refuses: bool,
     /// What is followed. A kind that was once is so for good: if its server stops to serve it, that is to be seen as
     /// such.
     kinds: BTreeSet<KindId>,
@@ -38,32 +42,29 @@ pub(super) fn place(cluster: &ClusterId) -> PlaceId {
 }
 
 impl Workspaces {
-    /// A placement is there, or with `None` is not any more.
+    /// A placement is there, or with `None` is not any more. True if other kinds are read because of it.
     pub(super) fn placement(
         &mut self,
         cluster: &ClusterId,
         name: &Name,
         what: Option<Arc<What>>,
         orders: &mut Vec<Order>,
-    ) {
-        match what {
-            Some(what) => {
-                if !self.all.contains_key(cluster) {
-                    orders.push(Order::Reach(cluster.clone()));
-                    orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
-                }
-                let workspace = self.all.entry(cluster.clone()).or_default();
-                workspace.placements.insert(name.clone(), what);
-                workspace.places = true;
-                workspace.refresh();
-            }
+    ) -> bool {
+        let Some(what) = what else {
             // The workspace is still read: what was placed from it is withdrawn by what is known of it.
-            None => {
-                if let Some(workspace) = self.all.get_mut(cluster) {
-                    workspace.placements.remove(name);
-                }
+            if let Some(workspace) = self.all.get_mut(cluster) {
+                workspace.placements.remove(name);
             }
+            return false;
+        };
+        if !self.all.contains_key(cluster) {
+            orders.push(Order::Reach(cluster.clone()));
+            orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
         }
+        let workspace = self.all.entry(cluster.clone()).or_default();
+        workspace.placements.insert(name.clone(), what);
+        workspace.places = true;
+        workspace.refresh()
     }
 
     /// A SyncTarget stands in a workspace.
@@ -83,14 +84,48 @@ impl Workspaces {
     /// What a workspace serves. True if other kinds are read by it.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) -> Option<ClusterId> {
         let (cluster, workspace) = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at)?;
+        workspace.refuses = false;
         let first = workspace.serves.replace(Arc::clone(catalog)).is_none();
         let changed = workspace.refresh();
         (first || changed).then(|| cluster.clone())
     }
 
-    /// Whether every workspace said what it serves.
+    /// A workspace does not let the center know what it serves.
+    pub(super) fn refused(&mut self, at: &PlaceId) {
+        let asked = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at);
+        if let Some((cluster, workspace)) = asked.filter(|(_, workspace)| workspace.serves.is_none())
+            && !std::mem::replace(&mut workspace.refuses, true)
+        {
+            tracing::warn!(%cluster, "the center may not read a workspace with placements; `mailboat ensure wmw` gives it the right");
+        }
+    }
+
+    /// Whether a workspace keeps from the center what there is.
+    pub(super) fn refuses(&self, cluster: &ClusterId) -> bool {
+        self.all.get(cluster).is_some_and(|workspace| workspace.refuses)
+    }
+
+    /// Whether every workspace said what it serves, or that it does not say so. One that the center may not read must not
+    /// keep all others waiting.
     pub(super) fn are_known(&self) -> bool {
-        self.all.values().all(|workspace| workspace.serves.is_some() || workspace.placements.is_empty())
+        let known = |workspace: &Workspace| workspace.serves.is_some() || workspace.refuses;
+        self.all.values().all(|workspace| known(workspace) || workspace.placements.is_empty())
+    }
+
+    /// Whether all that placements read in a workspace was listed, or cannot be. Before that, less is known of it than
+    /// there is.
+    pub(super) fn is_read(&self, cluster: &ClusterId, store: &Store) -> bool {
+        let comes = |kind: &KindId| {
+            matches!(store.range(cluster, kind, None), Err(Doubt::NotListed | Doubt::NotFollowed))
+        };
+        self.all
+            .get(cluster)
+            .is_some_and(|workspace| workspace.serves.is_some() && !workspace.kinds.iter().any(comes))
+    }
+
+    /// The workspaces with placements.
+    pub(super) fn with_placements(&self) -> impl Iterator<Item = &ClusterId> {
+        self.all.iter().filter(|(_, workspace)| !workspace.placements.is_empty()).map(|(cluster, _)| cluster)
     }
 
     /// What is followed in all of them.
@@ -104,6 +139,11 @@ impl Workspaces {
                 keep: if workspace.places { Keep::Whole } else { Keep::HeadAndStatus },
             })
         })
+    }
+
+    /// What all of them serve.
+    pub(super) fn catalogs(&self) -> impl Iterator<Item = &Arc<Catalog>> {
+        self.all.values().filter_map(|workspace| workspace.serves.as_ref())
     }
 
     /// What a placement there reads.
@@ -176,8 +216,29 @@ pub(crate) fn decides(kind: &KindId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::decides;
+    use mailboat_api::edge::EdgePlacementSpec;
+
+    use super::*;
     use crate::fixtures::kind;
+
+    #[test]
+    fn a_workspace_that_the_center_may_not_read_keeps_no_other_waiting() {
+        let mut workspaces = Workspaces::default();
+        let (open, shut) = (ClusterId::new("open"), ClusterId::new("shut"));
+        for cluster in [&open, &shut] {
+            let what = Arc::new(What::of(&EdgePlacementSpec::default()));
+            workspaces.placement(cluster, &Name::new("shops"), Some(what), &mut Vec::new());
+        }
+        workspaces.served(&place(&open), &Arc::default());
+        assert!(!workspaces.are_known(), "one said nothing yet");
+        workspaces.refused(&place(&shut));
+        assert!(workspaces.are_known() && workspaces.refuses(&shut) && !workspaces.refuses(&open));
+        // What was once known is not forgotten because of a refusal.
+        workspaces.refused(&place(&open));
+        assert!(!workspaces.refuses(&open));
+        workspaces.served(&place(&shut), &Arc::default());
+        assert!(workspaces.are_known() && !workspaces.refuses(&shut));
+    }
 
     #[test]
     fn what_defines_kinds_is_read_though_nobody_selects_it() {

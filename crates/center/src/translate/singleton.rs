@@ -74,6 +74,16 @@ impl Singletons {
         Ok(self.executing_count(source, view)? == Some(1))
     }
 
+    /// Whether these count every object as others do.
+    pub fn counts_like(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Asking, &Asking)| {
+            Arc::ptr_eq(&one.what, &other.what) && one.to == other.to && one.wanted == other.wanted
+        };
+        (!self.any_wanted() && !other.any_wanted())
+            || (self.placements.len() == other.placements.len()
+                && self.placements.iter().zip(&other.placements).all(same))
+    }
+
     fn any_wanted(&self) -> bool {
         self.placements.iter().any(|placement| placement.wanted)
     }

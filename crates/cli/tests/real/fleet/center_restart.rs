@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use futures::StreamExt as _;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use mailboat_testkit::wait_until;
 use serde_json::{Value, json};
 
@@ -57,6 +59,13 @@ async fn center_restart() {
         all_say(mailbox, "second").await;
     }
     let before = written(&workload, &[&at_florin, &at_guilder]).await;
+    let inventory = fleet.inventory().await;
+    let spoken = [
+        (&workload, "EdgePlacement", version(&workload, "EdgePlacement").await),
+        (&workload, "StatusSummary", version(&workload, "StatusSummary").await),
+        (&inventory, "SyncTarget", version(&inventory, "SyncTarget").await),
+        (&inventory, "Location", version(&inventory, "Location").await),
+    ];
     fleet.kill_standby();
     fleet.start_center();
     put(&workload.client, &config_map(NAMESPACE, "late", "late")).await;
@@ -64,6 +73,21 @@ async fn center_restart() {
         mailbox.until(("v1", "ConfigMap", NAMESPACE, "late"), "there", |_| true).await;
     }
     assert_eq!(written(&workload, &[&at_florin, &at_guilder]).await, before, "something was written again");
+    // Nor does it take back what the last one said, only to say it once more.
+    workload
+        .until(PLACEMENT, "counting one more", |found| found["status"]["matchedObjectCount"] == ITEMS + 1)
+        .await;
+    let said = join_all(spoken.iter().map(|(place, kind, since)| said_since(place, kind, since))).await;
+    for said in said.into_iter().flatten() {
+        let status = &said["status"];
+        let right = match said["kind"].as_str() {
+            Some("EdgePlacement") => status["matchedObjectCount"].as_u64() >= Some(ITEMS as u64),
+            Some("StatusSummary") => status["totals"]["wanted"].as_u64() >= Some(2 * ITEMS as u64),
+            Some("SyncTarget") => is_ready(&said),
+            _ => false,
+        };
+        assert!(right || said["metadata"]["name"] == MORE, "a center that starts said: {said:#}");
+    }
 
     // Changed so that nearly all of it would go, it asks first, and nothing goes before it is answered.
     select(&workload, &["late"]).await;
@@ -201,6 +225,36 @@ async fn written(workload: &Place, mailboxes: &[&Place]) -> BTreeMap<String, Str
     let slice = workload.get(SLICE).await.unwrap();
     versions.insert("slice".to_owned(), slice["metadata"]["resourceVersion"].to_string());
     versions
+}
+
+fn is_ready(target: &Value) -> bool {
+    let conditions = target["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
+fn all_of(place: &Place, kind: &str) -> Api<DynamicObject> {
+    let (group, version) = EDGE.split_once('/').unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let plural =
+        if kind.kind == "StatusSummary" { "statussummaries".to_owned() } else { kind.plural.clone() };
+    Api::all_with(place.client.clone(), &ApiResource { plural, ..kind })
+}
+
+/// The moment of what stands there.
+async fn version(place: &Place, kind: &str) -> String {
+    let listed = all_of(place, kind).list(&ListParams::default()).await.unwrap();
+    listed.metadata.resource_version.unwrap()
+}
+
+/// All that was said on objects of a kind since then.
+async fn said_since(place: &Place, kind: &str, since: &str) -> Vec<Value> {
+    let limited = WatchParams::default().timeout(1).disable_bookmarks();
+    let events = all_of(place, kind).watch(&limited, since).await.unwrap();
+    let objects = events.filter_map(async |event| match event.unwrap() {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(json!(object)),
+        _ => None,
+    });
+    objects.collect().await
 }
 
 async fn said(fleet: &Fleet, who: &str, words: &str) {
