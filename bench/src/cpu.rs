@@ -19,6 +19,18 @@ pub fn spent_by(pid: u32) -> io::Result<Duration> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat"))?)
 }
 
+/// How long the threads that a process has now have run on a processor so far, to the nanosecond.
+pub fn spent_by_threads_of(pid: u32) -> io::Result<Duration> {
+    let mut spent = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // One that ended meanwhile has no more to say.
+        if let Ok(line) = fs::read_to_string(thread?.path().join("schedstat")) {
+            spent += parse(&line)?;
+        }
+    }
+    Ok(spent)
+}
+
 /// `utime` and `stime`, the 14th and 15th field; the 2nd is a name in parentheses, which may have spaces.
 fn parse_stat(stat: &str) -> io::Result<Duration> {
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
@@ -65,5 +77,6 @@ mod tests {
         assert_eq!(parse_stat(stat).unwrap(), Duration::from_secs(2));
         assert!(parse_stat("7 (short) S").unwrap_err().to_string().contains("stat"));
         assert!(spent_by(std::process::id()).is_ok());
+        assert!(spent_by_threads_of(std::process::id()).unwrap() >= spent().unwrap());
     }
 }

@@ -8,8 +8,10 @@
 //! This crate never ships, and never decides what a bar is: each benchmark states its own.
 //!
 //! Reading order: [`Measurement`], then [`memory`] and [`cpu`]; [`fleet`] for those that need a whole center, [`hop`]
-//! for those that carry from one real server to another, [`hub`] for the embedded server.
+//! for those that carry from one real server to another, [`hub`] for the embedded server, [`center`] for the center as it
+//! ships.
 
+pub mod center;
 pub mod cpu;
 pub mod fleet;
 pub mod hop;

@@ -18,12 +18,13 @@ use crate::verdict::{Verdict, refusal};
 const PACKAGE: &str = "mailboat-bench";
 /// The package of the programs that ship, and which of them a benchmark measures.
 const SHIPPED: &str = "mailboat-cli";
-const MEASURED: [(&str, &str); 2] = [("syncer", "mailboat-syncer"), ("hub", "mailboat")];
+const MEASURED: [(&str, &str); 3] =
+    [("syncer", "mailboat-syncer"), ("hub", "mailboat"), ("center", "mailboat")];
 /// The benchmarks between two servers, and the program of those who carry there.
 const CARRYING: [&str; 2] = ["hop", "syncer"];
 const CARRIER: &str = "carrier";
 /// The benchmarks that take the names of cases as arguments.
-const WITH_CASES: [&str; 1] = ["hub"];
+const WITH_CASES: [&str; 2] = ["center", "hub"];
 /// How long a release build may take on a fresh machine.
 const BUILD_LIMIT: Duration = Duration::from_hours(1);
 /// How long one benchmark may take.
@@ -49,7 +50,7 @@ pub(crate) struct Arguments {
     /// Which benchmarks to run; all, if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Run only this case of a benchmark that knows its cases apart (`hub`); may be given several times
+    /// Run only this case of a benchmark that knows its cases apart (`center`, `hub`); may be given several times
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
     /// Print one JSON object a line: bench, case, metric, value, unit, beside, ratio, bar, holds

@@ -80,7 +80,8 @@ pub async fn furnish(
     Ok(())
 }
 
-async fn make_workspace(above: &Cluster, name: String) -> Result<()> {
+/// Makes a workspace, and waits until it is ready.
+pub async fn make_workspace(above: &Cluster, name: String) -> Result<()> {
     let workspace = json!({
         "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": name },
         "spec": { "type": { "name": "universal", "path": "root" } },

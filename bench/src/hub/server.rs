@@ -1,5 +1,6 @@
 //! A `mailboat hub` as a process of its own, with its data on disk.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -29,7 +30,26 @@ pub struct HubServer {
 impl HubServer {
     /// Starts a hub over the data of a folder, with these further flags, and waits for its first answer.
     pub async fn start(program: &Path, folder: &Path, flags: &[&str]) -> Result<Self> {
-        let kubeconfig: PathBuf = folder.join("admin.kubeconfig");
+        let mut arguments = vec![OsStr::new("--data"), folder.as_os_str()];
+        arguments.extend(flags.iter().map(OsStr::new));
+        Self::begin(program, folder, &arguments).await
+    }
+
+    /// Starts a hub that keeps everything in memory, and waits for its first answer; what is written down of it is in a
+    /// folder.
+    pub async fn start_in_memory(program: &Path, folder: &Path) -> Result<Self> {
+        let kubeconfig = Self::kubeconfig(folder);
+        let arguments = ["--memory".as_ref(), "--kubeconfig".as_ref(), kubeconfig.as_os_str()];
+        Self::begin(program, folder, &arguments).await
+    }
+
+    /// Where the kubeconfig of a hub's administrator is.
+    pub fn kubeconfig(folder: &Path) -> PathBuf {
+        folder.join("admin.kubeconfig")
+    }
+
+    async fn begin(program: &Path, folder: &Path, arguments: &[&OsStr]) -> Result<Self> {
+        let kubeconfig = Self::kubeconfig(folder);
         // The next one is written when the hub is ready.
         let _ = std::fs::remove_file(&kubeconfig);
         std::fs::create_dir_all(folder)?;
@@ -37,9 +57,8 @@ impl HubServer {
         let address = address_of(folder)?;
         let begun = Instant::now();
         let mut child = Command::new(program)
-            .args(["hub", "--listen", &address, "--data"])
-            .arg(folder)
-            .args(flags)
+            .args(["hub", "--listen", &address])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
