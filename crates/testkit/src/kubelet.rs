@@ -62,7 +62,7 @@ pub struct Kubelet {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
     /// Only for its end, with the kubelet's own.
-    _admission: Admission,
+    _admission: Option<Admission>,
 }
 
 /// What a [`Kubelet`] is started with.
@@ -172,8 +172,12 @@ impl KubeletBuilder<'_> {
         let followed = FollowedKinds::start(&client).await?;
         let on_our_node = format!("spec.nodeName={NODE}");
         let pods = Followed::start(Api::all(client.clone()), Some(&on_our_node)).await?;
-        node::register(&client, NODE).await?;
-        let admission = Admission::start(&client, NODE, &self.images).await?;
+        node::register(&client, NODE, &self.images).await?;
+        // A hub asks no policies: the node itself says which Pods it runs.
+        let admission = match crate::hub::program() {
+            Some(_) => None,
+            None => Some(Admission::start(&client, NODE, &self.images).await?),
+        };
         let (changes_sender, changes) = watch::channel(0);
         let shared = Arc::new(Shared {
             client: client.clone(),

@@ -8,7 +8,7 @@ use mailboat_object::{Key, Name};
 use serde_json::json;
 
 use super::hand::{Hand, reference};
-use super::{deployment, number, template};
+use super::{deployment, node, number, template};
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -106,7 +106,8 @@ fn nodes_for(hand: &Hand<'_>, set: &Stored) -> Vec<Name> {
     let wanted = &set.body()["spec"]["template"]["spec"]["nodeSelector"];
     let nodes = hand.list("", "nodes", "").into_iter().filter(|node| {
         let labels = &node.metadata()["labels"];
-        wanted.as_object().into_iter().flatten().all(|(label, value)| labels.get(label) == Some(value))
+        !node::is_kept_elsewhere(node)
+            && wanted.as_object().into_iter().flatten().all(|(label, value)| labels.get(label) == Some(value))
     });
     nodes.map(|node| node.key.name.clone()).collect()
 }

@@ -1,8 +1,29 @@
-//! Nodes that are nothing but their objects.
+//! Nodes that are nothing but their objects, and nodes that somebody else keeps.
 
+use mailboat_machinery::Stored;
 use serde_json::{Value, json};
 
 use super::hand::Hand;
+
+/// Says of a node that somebody else runs pods on it, and those of which images: `["example.org/app"]`. No pod on it is
+/// played here.
+const RUNS_IMAGES: &str = "mailboat.dev/runs-images";
+
+/// Whether somebody else runs what is on a node.
+pub(super) fn is_kept_elsewhere(node: &Stored) -> bool {
+    node.metadata()["annotations"].get(RUNS_IMAGES).is_some()
+}
+
+/// Whether a node that somebody else keeps is meant for a pod.
+pub(super) fn runs(node: &Stored, pod: &Stored) -> bool {
+    let said = node.metadata()["annotations"][RUNS_IMAGES].as_str().unwrap_or_default();
+    let images: Vec<String> = serde_json::from_str(said).unwrap_or_default();
+    let image = pod.body()["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    images.iter().any(|known| {
+        let rest = image.strip_prefix(known.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '@']))
+    })
+}
 
 /// Makes the nodes that are missing.
 pub(super) fn make(hand: &mut Hand<'_>, count: usize) {

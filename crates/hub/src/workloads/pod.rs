@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_machinery::Stored;
-use mailboat_object::Key;
+use mailboat_object::{Key, KindId, Name};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::condition::{self, Said};
 use super::hand::Hand;
-use super::{Settings, number, template};
+use super::{Settings, node, number, template};
 
 /// How long a failing container waits at most before it starts again.
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
@@ -46,6 +46,10 @@ impl Life<'_> {
             self.stages.remove(key);
             return None;
         };
+        if is_elsewhere(hand, &pod) {
+            self.stages.remove(key);
+            return None;
+        }
         if pod.is_deleting() {
             if let Some(at) = self.wait(key, Step::Going, self.settings.stop, hand.now_ms) {
                 return Some(at);
@@ -136,6 +140,18 @@ impl Life<'_> {
     }
 }
 
+/// Whether a pod is on a node that somebody else keeps.
+fn is_elsewhere(hand: &Hand<'_>, pod: &Stored) -> bool {
+    let Some(name) = pod.body()["spec"]["nodeName"].as_str() else { return false };
+    let key = Key {
+        cluster: pod.key.cluster.clone(),
+        kind: KindId::new("", "nodes"),
+        namespace: Name::EMPTY,
+        name: Name::new(name),
+    };
+    hand.get(&key).is_some_and(|found| node::is_kept_elsewhere(&found))
+}
+
 /// Gives a pod a node, or says that there is none.
 fn place(hand: &mut Hand<'_>, pod: &Arc<Stored>) {
     let nodes = hand.list("", "nodes", "");
@@ -146,7 +162,10 @@ fn place(hand: &mut Hand<'_>, pod: &Arc<Stored>) {
         node.body()["spec"]["unschedulable"] != true
             && wanted.into_iter().all(|(label, value)| labels.get(label) == Some(value))
     };
-    let fitting: Vec<&Arc<Stored>> = nodes.iter().filter(fits).collect();
+    let mut fitting: Vec<&Arc<Stored>> = nodes.iter().filter(|other| node::runs(other, pod)).collect();
+    if fitting.is_empty() {
+        fitting = nodes.iter().filter(|other| !node::is_kept_elsewhere(other)).filter(fits).collect();
+    }
     let now = hand.now();
     let mut status = pod.body()["status"].clone();
     let mut conditions = condition::of(pod.body());

@@ -397,3 +397,23 @@ fn failures_restart_and_the_same_seed_tells_the_same_story() {
     assert!(rolled_out, "in the end each start succeeds: {told:?}");
     assert_eq!(story().0, told);
 }
+
+#[test]
+fn pods_of_a_node_that_somebody_else_keeps_go_there_and_are_left_alone() {
+    let mut world = World::new(Settings::default());
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": {
+        "name": "real", "annotations": { "mailboat.dev/runs-images": "[\"example.org/app\"]" } } });
+    world.create("", "nodes", node);
+    for (name, image) in [("theirs", "example.org/app:v1"), ("ours", "example.org/apple:v1")] {
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "default" },
+            "spec": { "containers": [{ "name": "main", "image": image }] } });
+        world.create("", "pods", pod);
+    }
+    world.settle();
+    let seen = |world: &World, name: &str| {
+        let pod = world.machine.get(&key("", "pods", name)).unwrap();
+        (pod.body()["spec"]["nodeName"] == "real", pod.body()["status"]["phase"].clone())
+    };
+    assert_eq!(seen(&world, "theirs"), (true, json!("Pending")));
+    assert_eq!(seen(&world, "ours"), (false, json!("Running")));
+}

@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::environment::POD_ADDRESS;
+use super::image::Images;
 use crate::error::{Asking, Result};
 
 const FIELD_MANAGER: &str = "mailboat-testkit-kubelet";
@@ -21,10 +22,10 @@ const TAINT: &str = "mailboat.dev/kubelet";
 const RENEWAL_PERIOD: Duration = Duration::from_secs(10);
 
 /// Makes the node, or takes it over as it stands, and says that it is ready.
-pub(super) async fn register(client: &Client, name: &str) -> Result<()> {
+pub(super) async fn register(client: &Client, name: &str, images: &Images) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = nodes.patch(name, &params, &Patch::Apply(node(name))).await;
+    let applied = nodes.patch(name, &params, &Patch::Apply(node(name, images))).await;
     applied.asking(|| format!("creating node {name}"))?;
     renew(client, name).await.asking(|| format!("writing the lease of node {name}"))?;
     let applied = nodes.patch_status(name, &params, &Patch::Apply(node_status(name))).await;
@@ -56,12 +57,15 @@ async fn renew(client: &Client, name: &str) -> kube::Result<Lease> {
     leases.patch(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(lease)).await
 }
 
-fn node(name: &str) -> Value {
+fn node(name: &str, images: &Images) -> Value {
+    let repositories: Value = images.named.keys().cloned().collect();
     json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": name,
+            // A hub reads this in place of the policy, which it does not ask.
+            "annotations": { "mailboat.dev/runs-images": repositories.to_string() },
             "labels": {
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
