@@ -46,7 +46,7 @@ pub async fn make_workspaces(
 /// Puts into the mailboxes of these numbers what the center puts into a mailbox.
 pub async fn furnish(
     connection: &Connection,
-    numbers: std::ops::Range<usize>,
+    mut numbers: std::ops::Range<usize>,
     in_flight: usize,
 ) -> Result<()> {
     let syncer = SyncerId::new("florin", "f99e773f-3db2-439e-8054-827c4ac55368");
@@ -56,27 +56,32 @@ pub async fn furnish(
         .collect();
     // Of a kind that is served because of what came before, which only a new look at the mailbox shows.
     let then = [(key("edge.kubestellar.io", "syncerconfigs", "", "the-one"), bytes(&the_one()))];
-    let (first, then) = (&first, &then);
+    // As the center does, one mailbox is asked what all of them serve: before anything is in it, and then.
+    let Some(model) = numbers.next() else { return Ok(()) };
+    let asked = || connection.at(&format!("/clusters/{PROVIDER}:{}", name_of(model)));
+    let steps = [(asked(), &first[..]), (asked(), &then[..])];
+    fill(&steps, connection, model).await?;
     stream::iter(numbers)
-        .map(|number| async move {
-            let path = format!("{PROVIDER}:{}", name_of(number));
-            for wanted in [&first[..], then] {
-                let mailbox = connection.at(&format!("/clusters/{path}"));
-                for (key, body) in wanted {
-                    let verb =
-                        Verb::Apply { body: Arc::clone(body), manager: Name::new(MANAGER), force: false };
-                    let call = Call { key: key.clone(), verb, part: Part::Whole, dry_run: false };
-                    mailbox
-                        .call(call)
-                        .await
-                        .with_context(|| format!("{} {} in {path}", key.kind, key.name))?;
-                }
-            }
-            Ok::<(), anyhow::Error>(())
-        })
+        .map(|number| fill(&steps, connection, number))
         .buffer_unordered(in_flight)
         .try_collect::<Vec<()>>()
         .await?;
+    Ok(())
+}
+
+/// What is put into a mailbox, and a model that serves what is needed for it.
+type Step<'s> = (Cluster, &'s [(Key, Arc<[u8]>)]);
+
+async fn fill(steps: &[Step<'_>], connection: &Connection, number: usize) -> Result<()> {
+    let path = format!("{PROVIDER}:{}", name_of(number));
+    for (model, wanted) in steps {
+        let mailbox = connection.at(&format!("/clusters/{path}")).serving_like(model);
+        for (key, body) in *wanted {
+            let verb = Verb::Apply { body: Arc::clone(body), manager: Name::new(MANAGER), force: false };
+            let call = Call { key: key.clone(), verb, part: Part::Whole, dry_run: false };
+            mailbox.call(call).await.with_context(|| format!("{} {} in {path}", key.kind, key.name))?;
+        }
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use mailboat_hub::access::{TokenFile, kubeconfig, write_private};
 use mailboat_hub::storage::{self, Disk, Memory, Storage};
 use mailboat_hub::workloads::Settings;
-use mailboat_hub::{OpenError, Opened, Options, Server, control};
+use mailboat_hub::{OpenError, Opened, Options, Recorder, Server, control};
 use mailboat_runner::StopSignal;
 use tokio::net::TcpListener;
 
@@ -18,6 +18,8 @@ use crate::log;
 
 /// Who has all rights from the beginning.
 const ADMINISTRATOR: &str = "admin";
+/// Names a folder in which every hub writes down how it is asked, for the comparison with real servers.
+const RECORD_VARIABLE: &str = "MAILBOAT_HUB_RECORD";
 /// The group of those who may do everything.
 const MASTERS: &str = "system:masters";
 
@@ -56,6 +58,10 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
         OpenError::Storage(_) | OpenError::Authority(_) => refusal(error.to_string()),
         error => error.into(),
     })?;
+    let hub = match std::env::var_os(RECORD_VARIABLE).filter(|folder| !folder.is_empty()) {
+        Some(folder) => hub.with_recorder(recorder(Path::new(&folder))?),
+        None => hub,
+    };
     let tls = match (&arguments.tls_cert_file, &arguments.tls_private_key_file) {
         (Some(certificate), Some(key)) => {
             let clients = arguments.client_ca_file.as_deref().map(bytes).transpose()?.unwrap_or_default();
@@ -91,6 +97,12 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
     }
     server.serve(stop.received()).await;
     Ok(())
+}
+
+/// Each process has a file of its own, whatever runs beside it.
+fn recorder(folder: &Path) -> Result<Recorder> {
+    let file = folder.join(format!("requests-{}.txt", std::process::id()));
+    Recorder::to(&file).map_err(|error| refusal(format!("{} cannot be written: {error}", file.display())))
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>> {

@@ -25,7 +25,7 @@ use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
 use crate::place::Place;
 use crate::query::Query;
-use crate::{Hub, compress, openapi};
+use crate::{Hub, compress, openapi, shape};
 
 /// The largest body that is read; real servers have the same limit.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
@@ -72,6 +72,12 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
+    if let Some(recorder) = &hub.recorder {
+        let (method, uri) = (head.method.as_str(), &head.uri);
+        for shape in shape::of_request(method, uri.path(), uri.query(), &head.headers) {
+            recorder.note(shape);
+        }
+    }
     let user = hub.peek(|machine| hub.gate().user(machine, &head.headers, certified))?;
     // Turns go to whoever asks, whomever he acts as.
     let asker = user.name.clone();

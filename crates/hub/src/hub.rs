@@ -2,20 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mailboat_machinery::{Machine, Moment, Random, Seeded, Status};
-use mailboat_object::{ClusterId, KindId, Version};
+use mailboat_machinery::{Machine, Moment, Random, Seeded, Status, Stored};
+use mailboat_object::{ClusterId, Key, KindId, Version};
 use tokio::sync::{Notify, watch};
 
-use crate::api_services;
 use crate::bell::Bells;
 use crate::flow::{self, Limits, Pass, Work};
 use crate::gate::Gate;
 use crate::lines::Lines;
+use crate::recorder::Recorder;
 use crate::storage::{Ledger, Refused, Snapshot, StorageError};
 use crate::workspaces::Workspaces;
+use crate::{api_services, keeper};
 
 /// What a server serves.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct Hub {
     pub(crate) tidy_up: Notify,
     /// Turns true when the server stops: streams end.
     pub(crate) stopping: watch::Sender<bool>,
+    /// Where it is written down how clients ask.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl Hub {
@@ -63,6 +66,7 @@ impl Hub {
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
             stopping: watch::Sender::new(false),
+            recorder: None,
         }
     }
 
@@ -70,6 +74,13 @@ impl Hub {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.flow = flow::Gate::new(limits);
+        self
+    }
+
+    /// The same server, which writes down how clients ask.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -104,6 +115,16 @@ impl Hub {
         look: impl FnOnce(&Machine) -> Result<T, Status>,
     ) -> Result<T, Status> {
         let (outcome, settled) = self.ledger.read(look);
+        settled.wait().await.map_err(|refused| not_stored(&refused))?;
+        outcome
+    }
+
+    /// Looks at one object. It is told when it can no longer be lost, which most are at once.
+    pub(crate) async fn read_object(
+        &self,
+        look: impl FnOnce(&Machine) -> Result<Arc<Stored>, Status>,
+    ) -> Result<Arc<Stored>, Status> {
+        let (outcome, settled) = self.ledger.read_object(look);
         settled.wait().await.map_err(|refused| not_stored(&refused))?;
         outcome
     }
@@ -230,8 +251,8 @@ impl Changed {
             let is = |group: &str, resource: &str| {
                 *key.kind.group() == *group && *key.kind.resource() == *resource
             };
-            let begets =
-                (change.made() && is("", "namespaces")) || is("rbac.authorization.k8s.io", "clusterroles");
+            let begets = (change.made() && is("", "namespaces") && lacks_account(machine, key))
+                || is("rbac.authorization.k8s.io", "clusterroles");
             let begets = begets || api_services::concerns(&key.kind);
             if begets || change.unmade() || change.is_going_or_owned() {
                 changed.untidy.insert(key.cluster.clone());
@@ -239,6 +260,12 @@ impl Changed {
         }
         changed
     }
+}
+
+/// Whether a namespace has no account yet; in a workspace that was just made it has.
+fn lacks_account(machine: &Machine, namespace: &Key) -> bool {
+    let (account, _) = keeper::default_account(&namespace.cluster, &namespace.name);
+    machine.get(&account).is_err()
 }
 
 pub(crate) fn now_seconds() -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mailboat_machinery::{ListRequest, Machine, Moment, Patch, WriteOptions};
 use mailboat_object::{ClusterId, Key, KindId, Name};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::rbac::aggregation;
 use crate::{Hub, api_services};
@@ -65,25 +65,29 @@ fn follow_roles(machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<
     done
 }
 
+/// The account of a namespace for whoever brings none.
+pub(crate) fn default_account(cluster: &ClusterId, namespace: &str) -> (Key, Value) {
+    let key = Key {
+        cluster: cluster.clone(),
+        kind: KindId::new("", "serviceaccounts"),
+        namespace: Name::new(namespace),
+        name: Name::new("default"),
+    };
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default", "namespace": namespace },
+    });
+    (key, account)
+}
+
 /// Every namespace has an account for whoever brings none.
 fn make_accounts(machine: &mut Machine, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
-    let kind = |resource| KindId::new("", resource);
-    let request =
-        ListRequest { cluster: Some(cluster.clone()), kind: kind("namespaces"), ..ListRequest::default() };
+    let kind = KindId::new("", "namespaces");
+    let request = ListRequest { cluster: Some(cluster.clone()), kind, ..ListRequest::default() };
     let Ok(namespaces) = machine.list(&request) else { return 0 };
     let mut done = 0;
     for namespace in namespaces.items.iter().filter(|namespace| !namespace.is_deleting()) {
-        let key = Key {
-            cluster: cluster.clone(),
-            kind: kind("serviceaccounts"),
-            namespace: namespace.key.name.clone(),
-            name: Name::new("default"),
-        };
+        let (key, account) = default_account(cluster, &namespace.key.name);
         if machine.get(&key).is_err() {
-            let account = json!({
-                "apiVersion": "v1", "kind": "ServiceAccount",
-                "metadata": { "name": "default", "namespace": *namespace.key.name },
-            });
             done += usize::from(machine.create(&key, account, &ours(), moment).is_ok());
         }
     }

@@ -11,7 +11,7 @@
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
 //! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and
-//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections) with `compress` and `lines`, [`control`] (backups), [`flow`] (whose turn it is), [`workloads`] and `simulate` (a cluster without machines).
+//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections) with `compress` and `lines`, [`control`] (backups), [`flow`] (whose turn it is), [`workloads`] and `simulate` (a cluster without machines), [`shape`] and `recorder` (how clients ask).
 
 pub mod access;
 mod answer;
@@ -35,7 +35,9 @@ mod path;
 mod place;
 mod protobuf;
 mod query;
+mod recorder;
 mod serve;
+pub mod shape;
 mod simulate;
 pub mod storage;
 mod table;
@@ -44,5 +46,6 @@ mod workspaces;
 
 pub use cluster::{OpenError, Opened, Options, cluster, workspaces};
 pub use hub::Hub;
+pub use recorder::Recorder;
 pub use serve::Server;
 pub use workspaces::{Seen, View, Workspaces};

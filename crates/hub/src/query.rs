@@ -45,6 +45,11 @@ impl Query {
         Ok(Self { pairs })
     }
 
+    /// All names and values.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The first value of a name that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.pairs.iter().find(|(found, _)| found == name);

@@ -72,12 +72,13 @@ impl Snapshot {
 
 /// The machine that a storage remembers. It serves no kinds yet.
 pub fn load(storage: &mut dyn Storage, settings: Settings) -> Result<Machine, StorageError> {
-    let mut objects = Vec::new();
     let mut texts = Texts::default();
     let flavor = settings.flavor;
+    let mut machine = Machine::new(settings);
     let version = storage.load(&mut |key, json| {
-        objects.push(Stored::from_json(key, json, flavor, &mut texts)?);
+        machine.restore(Stored::from_json(key, json, flavor, &mut texts)?);
         Ok(())
     })?;
-    Ok(Machine::restored(settings, version, objects))
+    machine.restored_at(version);
+    Ok(machine)
 }

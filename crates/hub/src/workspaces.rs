@@ -6,16 +6,20 @@
 mod begin;
 pub(crate) mod binding;
 mod claims;
+pub(crate) mod convert;
 mod export;
 mod index;
 mod kinds;
 mod tree;
+pub(crate) mod types;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use mailboat_machinery::{Kind, ListRequest, Machine, Marks, Moment, Patch, Status, Stored, WriteOptions};
+use mailboat_machinery::{
+    Kind, Kinds, ListRequest, Machine, Marks, Moment, Patch, Status, Stored, WriteOptions,
+};
 use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
 use serde_json::{Value, json};
@@ -23,7 +27,7 @@ use serde_json::{Value, json};
 use crate::catalog::BadCatalog;
 use index::{Index, Reference};
 
-pub(crate) use tree::{OWNER, resolve};
+pub(crate) use tree::{OWNER, logical_cluster, resolve};
 pub use view::{Seen, View};
 
 /// The workspace that all others stand in.
@@ -37,7 +41,7 @@ const ROUNDS: usize = 8;
 #[derive(Debug)]
 pub struct Workspaces {
     /// The kinds that every workspace serves.
-    universal: Vec<Arc<Kind>>,
+    universal: Arc<Kinds>,
     /// Bound kinds by the uid of their schema: a thousand workspaces share one.
     bound: Mutex<HashMap<String, Arc<Kind>>>,
     /// Who is bound to what.
@@ -71,7 +75,7 @@ impl Workspaces {
     #[must_use]
     pub fn alike(&self) -> Self {
         Self {
-            universal: self.universal.clone(),
+            universal: Arc::clone(&self.universal),
             bound: Mutex::new(self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             index: Arc::default(),
             marks: Mutex::default(),
@@ -110,7 +114,12 @@ impl Workspaces {
     pub fn serve(&self, machine: &mut Machine) {
         let clusters: Vec<ClusterId> = machine.clusters().cloned().collect();
         for cluster in &clusters {
-            machine.serve(cluster, self.universal.iter().cloned());
+            match machine.served_kinds(cluster) {
+                Some(kinds) if !kinds.is_empty() => {
+                    machine.serve(cluster, self.universal.values().cloned());
+                }
+                _ => machine.serve_exactly(cluster, &self.universal),
+            }
         }
     }
 
@@ -165,6 +174,7 @@ impl Round<'_, '_> {
         let object = self.machine.get(key).ok();
         match (key.kind.resource(), object) {
             ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
+            ("logicalclusters", Some(cluster)) => self.follow_initializing(&cluster),
             ("apibindings", Some(binding)) => {
                 if before.is_none() {
                     self.workspaces.index_mut().note_binding(&binding, true);

@@ -76,7 +76,7 @@ pub enum Flavor {
 }
 
 /// The kinds that a cluster serves. Clusters that serve the same share one.
-type Kinds = BTreeMap<KindId, Arc<Kind>>;
+pub type Kinds = BTreeMap<KindId, Arc<Kind>>;
 
 #[derive(Clone, Debug, Default)]
 struct Cluster {
@@ -121,6 +121,19 @@ impl Machine {
         let cluster = self.clusters.entry(cluster.clone()).or_default();
         Arc::make_mut(&mut cluster.kinds).extend(kinds.into_iter().map(|kind| (kind.id.clone(), kind)));
         self.resting.share_kinds(&mut cluster.kinds);
+    }
+
+    /// Adds a cluster that serves exactly these kinds, or lets one serve them in place of others. Whoever has many
+    /// clusters that are alike need not put their kinds together for each.
+    pub fn serve_exactly(&mut self, cluster: &ClusterId, kinds: &Arc<Kinds>) {
+        let mut kinds = Arc::clone(kinds);
+        self.resting.share_kinds(&mut kinds);
+        self.clusters.entry(cluster.clone()).or_default().kinds = kinds;
+    }
+
+    /// All kinds that a cluster serves, as one.
+    pub fn served_kinds(&self, cluster: &ClusterId) -> Option<&Arc<Kinds>> {
+        Some(&self.clusters.get(cluster)?.kinds)
     }
 
     /// Stops serving a kind in a cluster. Its objects stay, unseen, until it is served again.

@@ -118,7 +118,8 @@ impl Stored {
     }
 
     /// The same object with another body.
-    pub(crate) fn with_body(&self, body: Value) -> Self {
+    #[must_use]
+    pub fn with_body(&self, body: Value) -> Self {
         self.with(body, Arc::clone(self.managed()))
     }
 
@@ -136,6 +137,25 @@ impl Stored {
     /// A member of it as text, if nobody has looked into it.
     pub fn resting_member(&self, name: &str) -> Option<Arc<str>> {
         self.at_rest()?.member(name)
+    }
+
+    /// The text that stands under a path of members. What rests goes on resting.
+    pub fn text_at(&self, path: &[&str]) -> Option<Cow<'_, str>> {
+        let (first, inner) = path.split_first()?;
+        if let Some(packed) = self.at_rest() {
+            let (_, member) = packed.members().find(|(name, _)| name == first)?;
+            return member.get(inner)?.as_str();
+        }
+        let value = path.iter().try_fold(self.body(), |value, member| value.get(member))?;
+        value.as_str().map(Cow::Borrowed)
+    }
+
+    /// Whether it has a member, be it empty. What rests goes on resting.
+    pub fn has_member(&self, name: &str) -> bool {
+        match self.at_rest() {
+            Some(packed) => packed.members().any(|(found, _)| found == name),
+            None => self.body().get(name).is_some(),
+        }
     }
 
     /// Whether it is text alone.

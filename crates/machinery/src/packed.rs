@@ -123,8 +123,8 @@ impl Packed {
         let mut members = Vec::new();
         for (name, member) in object.members() {
             let text = if &*name == "metadata" {
-                head = Head::read(member, texts)?;
-                Arc::from(at_rest(member, shows_cluster))
+                head = Head::read(member, shows_cluster, texts)?;
+                Arc::from(std::mem::take(&mut head.rest))
             } else {
                 texts.share(member.json())
             };
@@ -191,27 +191,64 @@ struct Head {
     managers: Vec<PackedManager>,
     deleting: bool,
     owned: bool,
+    /// Metadata as it is kept: what stands beside an object, or is told of it anyway, is left out.
+    rest: String,
 }
 
 impl Head {
-    fn read(metadata: Raw<'_>, texts: &mut Texts) -> Result<Self, &'static str> {
+    /// Each member is passed once: what managers own is long.
+    fn read(metadata: Raw<'_>, shows_cluster: bool, texts: &mut Texts) -> Result<Self, &'static str> {
         let mut head = Self { found: metadata.is_map(), ..Self::default() };
         for (name, member) in metadata.members() {
             match &*name {
-                "uid" => head.uid = member.as_str().map(|uid| Uid::parse(&uid)),
-                "resourceVersion" => head.version = member.as_str().and_then(|text| Version::parse(&text)),
-                "deletionTimestamp" => head.deleting = !member.is_null(),
-                "ownerReferences" => head.owned = true,
+                "resourceVersion" => {
+                    head.version = member.as_str().and_then(|text| Version::parse(&text));
+                    continue;
+                }
                 "managedFields" => {
                     let read: Option<Vec<PackedManager>> =
                         member.elements().map(|entry| PackedManager::read(entry, texts)).collect();
                     head.managers = read.ok_or("its managedFields make no sense")?;
+                    continue;
                 }
+                "annotations" if shows_cluster => {
+                    let mut annotations = String::new();
+                    for (key, value) in member.members().filter(|(key, _)| *key != CLUSTER_ANNOTATION) {
+                        put(&mut annotations, &key, value.json());
+                    }
+                    if !annotations.is_empty() {
+                        annotations.push('}');
+                        put(&mut head.rest, &name, &annotations);
+                    }
+                    continue;
+                }
+                "uid" => head.uid = member.as_str().map(|uid| Uid::parse(&uid)),
+                "deletionTimestamp" => head.deleting = !member.is_null(),
+                "ownerReferences" => head.owned = true,
                 _ => {}
             }
+            put(&mut head.rest, &name, member.json());
         }
+        if head.rest.is_empty() {
+            head.rest.push('{');
+        }
+        head.rest.push('}');
         Ok(head)
     }
+}
+
+/// Adds a member to a map that is not closed yet.
+fn put(out: &mut String, name: &str, member: &str) {
+    out.push(if out.is_empty() { '{' } else { ',' });
+    if name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) {
+        out.push('"');
+        out.push_str(name);
+        out.push('"');
+    } else {
+        out.push_str(&json(name));
+    }
+    out.push(':');
+    out.push_str(member);
 }
 
 impl PackedManager {
@@ -252,41 +289,6 @@ impl PackedManager {
             fields: Arc::new(fields.unwrap_or_default()),
         }
     }
-}
-
-/// Metadata as it is kept: what stands beside an object, or is told of it anyway, is left out.
-fn at_rest(metadata: Raw<'_>, shows_cluster: bool) -> String {
-    let mut out = String::with_capacity(metadata.json().len());
-    let mut put = |name: &str, member: &str| {
-        out.push(if out.is_empty() { '{' } else { ',' });
-        out.push_str(&json(name));
-        out.push(':');
-        out.push_str(member);
-    };
-    for (name, member) in metadata.members() {
-        match &*name {
-            "resourceVersion" | "managedFields" => {}
-            "annotations" if shows_cluster => {
-                let mut annotations = String::new();
-                for (key, value) in member.members().filter(|(key, _)| *key != CLUSTER_ANNOTATION) {
-                    annotations.push(if annotations.is_empty() { '{' } else { ',' });
-                    annotations.push_str(&json(&*key));
-                    annotations.push(':');
-                    annotations.push_str(value.json());
-                }
-                if !annotations.is_empty() {
-                    annotations.push('}');
-                    put(&name, &annotations);
-                }
-            }
-            _ => put(&name, member.json()),
-        }
-    }
-    if out.is_empty() {
-        out.push('{');
-    }
-    out.push('}');
-    out
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> String {

@@ -13,6 +13,7 @@ use crate::answer::{self, Answer};
 use crate::hub::now_seconds;
 use crate::media::Shape;
 use crate::table::{Columns, Include, list_metadata};
+use crate::workspaces::convert;
 
 impl Call<'_> {
     pub(super) async fn get(&self) -> Result<Answer, Status> {
@@ -31,7 +32,7 @@ impl Call<'_> {
             _ => return Err(self.no_part()),
         }
         let wanted = self.query.version()?.unwrap_or_default();
-        let object = self.hub.read(|machine| {
+        let object = self.hub.read_object(|machine| {
             if wanted > machine.version() {
                 return Err(Status::too_large_version(wanted.0, machine.version().0));
             }
@@ -43,7 +44,12 @@ impl Call<'_> {
 
     pub(super) async fn list(&self) -> Result<Answer, Status> {
         let request = self.list_request()?;
-        let list = self.hub.read(|machine| machine.list(&request)).await?;
+        let mut list = self.hub.read(|machine| machine.list(&request)).await?;
+        if convert::concerns(&self.kind.id) {
+            for item in &mut list.items {
+                *item = convert::shown(&self.kind.id, &self.version.name, item);
+            }
+        }
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
             return self.value(StatusCode::OK, &columns.list(&list, self.include()?, now_seconds()));
@@ -134,6 +140,7 @@ impl Call<'_> {
 
     /// One object, in the shape that was asked for.
     pub(super) fn object(&self, code: StatusCode, object: &Arc<Stored>) -> Result<Answer, Status> {
+        let object = &convert::shown(&self.kind.id, &self.version.name, object);
         let shown = match self.accepted.shape {
             Shape::Table => {
                 let columns = Columns::of(&self.kind, &self.version);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mailboat_machinery::{Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart};
-use mailboat_object::{Name, Version};
+use mailboat_object::{KindId, Name, Version};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -18,6 +18,7 @@ use crate::hub::now_seconds;
 use crate::lines::Line;
 use crate::media::Shape;
 use crate::table::{Columns, Include};
+use crate::workspaces::convert;
 
 /// How many events are taken from the log at once, so that a slow reader holds little.
 const EVENTS_AT_ONCE: usize = 64;
@@ -55,6 +56,8 @@ impl Call<'_> {
             _ => None,
         };
         let writer = Writer {
+            converted: convert::concerns(&self.kind.id)
+                .then(|| (self.kind.id.clone(), self.version.name.clone())),
             api_version: self.version.api_version.clone(),
             kind: self.kind.name.to_string(),
             metadata_only: self.accepted.shape == Shape::Metadata,
@@ -156,6 +159,8 @@ impl Streaming {
 
 /// How one watch writes its events.
 struct Writer {
+    /// The kind and the version in which its objects are shown, if they may be kept in another.
+    converted: Option<(KindId, Name)>,
     api_version: Name,
     kind: String,
     metadata_only: bool,
@@ -186,6 +191,10 @@ impl Writer {
             WatchEvent::Bookmark { version, initial_events_end } => {
                 return line(out, "BOOKMARK", &self.bookmark(*version, *initial_events_end));
             }
+        };
+        let object = &match &self.converted {
+            Some((kind, version)) => convert::shown(kind, version, object),
+            None => Arc::clone(object),
         };
         match &self.columns {
             Some((columns, include)) => {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use mailboat_machinery::{
     DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
-    WriteOptions, Written,
+    WriteOptions, Written, json_patch,
 };
 use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Name, Uid, Version};
@@ -18,7 +18,8 @@ use crate::members;
 use crate::path::ObjectPath;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
-use crate::workspaces::{OWNER, binding};
+use crate::shape;
+use crate::workspaces::{OWNER, binding, convert, logical_cluster, types};
 
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -31,7 +32,7 @@ impl Call<'_> {
         }
         self.query.check_write("CreateOptions")?;
         let mut options = self.write_options()?;
-        let body = self.body(body, &mut options)?;
+        let body = self.kept(self.body(body, &mut options)?)?;
         let written = self
             .store(&options, |machine, options, moment| {
                 machine.create(&self.key(), body.clone(), options, moment)
@@ -44,7 +45,7 @@ impl Call<'_> {
         self.check_seen()?;
         self.query.check_write("UpdateOptions")?;
         let mut options = self.write_options()?;
-        let body = self.body(body, &mut options)?;
+        let body = self.kept(self.body(body, &mut options)?)?;
         let written = self
             .store(&options, |machine, options, moment| {
                 machine.update(&self.key(), body.clone(), options, moment)
@@ -83,9 +84,51 @@ impl Call<'_> {
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         let written = self
-            .store(&options, |machine, options, moment| machine.patch(&self.key(), patch, options, moment))
+            .store(&options, |machine, options, moment| self.lay_over(patch, machine, options, moment))
             .await?;
         self.written(&written, &[])
+    }
+
+    /// Lays a patch over an object. One that speaks another version than the object is kept in is laid over the object as
+    /// it reads in that version.
+    fn lay_over(
+        &self,
+        patch: Patch<'_>,
+        machine: &mut Machine,
+        options: &WriteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Written, Status> {
+        let key = self.key();
+        if !self.is_converted() {
+            return machine.patch(&key, patch, options, moment);
+        }
+        if let Patch::Apply { intent, force } = patch {
+            let intent = self.kept(intent.clone())?;
+            return machine.patch(&key, Patch::Apply { intent: &intent, force }, options, moment);
+        }
+        let live = machine.get(&key)?;
+        let mut object = convert::shown(&self.kind.id, &self.version.name, &live).to_value();
+        match patch {
+            Patch::Merge(patch) => mailboat_object::merge::merge(&mut object, patch),
+            Patch::Json(patch) => json_patch::apply(&mut object, patch)
+                .map_err(|error| Status::bad_request(error.to_string()))?,
+            Patch::Strategic(_) | Patch::Apply { .. } => return Err(unsupported_patch()),
+        }
+        machine.update(&key, self.kept(object)?, options, moment)
+    }
+
+    /// Whether what is sent has to be turned into another version to be kept.
+    fn is_converted(&self) -> bool {
+        convert::concerns(&self.kind.id) && *self.version.name != *convert::KEPT
+    }
+
+    /// What is sent, in the version in which it is kept.
+    fn kept(&self, mut body: Value) -> Result<Value, Status> {
+        if self.is_converted() {
+            convert::to_kept(&self.kind.id, &mut body)
+                .map_err(|error| Status::bad_request(error.to_string()))?;
+        }
+        Ok(body)
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
@@ -99,6 +142,9 @@ impl Call<'_> {
             && IMMORTAL_NAMESPACES.contains(&self.path.name.as_str())
         {
             return Err(Status::forbidden(id, &self.path.name, "this namespace may not be deleted"));
+        }
+        if *id == logical_cluster() && !self.user.is_master() {
+            return Err(Status::forbidden(id, &self.path.name, "LogicalCluster cannot be deleted"));
         }
         let options = self.delete_options(body)?;
         let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment)).await?;
@@ -168,6 +214,14 @@ impl Call<'_> {
                 {
                     let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
                     self.check_bind(machine, &tried.object)?;
+                }
+                if self.kind.id == logical_cluster() && !self.user.is_master() {
+                    let Ok(before) = machine.get(&self.key()) else {
+                        let why = "LogicalCluster cannot be created";
+                        return Err(Status::forbidden(&self.kind.id, &self.path.name, why));
+                    };
+                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    types::check(before.body(), tried.object.body(), &self.kind.id, &self.path.name)?;
                 }
                 let written = write(machine, options, moment)?;
                 self.sign_workspace(written, machine, moment)
@@ -244,7 +298,7 @@ impl Call<'_> {
         Ok(WriteOptions {
             manager: self.manager(),
             part,
-            version: self.version.name.clone(),
+            version: if self.is_converted() { Name::new(convert::KEPT) } else { self.version.name.clone() },
             dry_run: self.query.dry_run(),
             strict: self.query.field_validation() == FieldValidation::Strict,
             flaws: Vec::new(),
@@ -258,6 +312,9 @@ impl Call<'_> {
             [] => Value::Null,
             body => read(body, Sent::object(self.headers)?)?,
         };
+        if let Some(recorder) = &self.hub.recorder {
+            recorder.note(shape::of_deletion(&body));
+        }
         let grace = body["gracePeriodSeconds"].as_u64();
         let grace = grace.or_else(|| self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
         let mut errors = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 
-use mailboat_machinery::{Change, Machine};
+use mailboat_machinery::{Change, Machine, Stored};
 use mailboat_object::Version;
 use tokio::sync::{oneshot, watch};
 
@@ -124,6 +124,21 @@ impl Ledger {
         let machine = shared(&self.machine);
         let answer = act(&machine);
         let settled = self.settle(&machine, Vec::new());
+        (answer, settled)
+    }
+
+    /// Reads one object. If it is older than what is not stored yet, it is settled at once: had it changed since, a
+    /// later one would have been found.
+    pub fn read_object<E>(
+        &self,
+        act: impl FnOnce(&Machine) -> Result<Arc<Stored>, E>,
+    ) -> (Result<Arc<Stored>, E>, Settled) {
+        let machine = shared(&self.machine);
+        let answer = act(&machine);
+        let settled = match &answer {
+            Ok(object) if object.version <= machine.shown() => Settled(None),
+            _ => self.settle(&machine, Vec::new()),
+        };
         (answer, settled)
     }
 

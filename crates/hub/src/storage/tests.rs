@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use mailboat_machinery::{Change, Seeded};
 use mailboat_object::Version;
@@ -83,6 +83,45 @@ fn concurrent_writes_share_commits() {
     let commits = commits.load(Ordering::Relaxed);
     assert_eq!(ledger.peek(|machine| values(machine).len()), 320);
     assert!(commits < 200, "320 writes by 32 writers took {commits} commits");
+}
+
+#[test]
+fn what_is_stored_is_told_while_something_else_is_on_its_way() {
+    struct Gated(Memory, Arc<Mutex<()>>);
+    impl Storage for Gated {
+        fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
+            self.0.load(each)
+        }
+        fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
+            let _open = self.1.lock().unwrap();
+            self.0.commit(changes)
+        }
+        fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+            self.0.keep(name, value)
+        }
+        fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
+            self.0.kept(name)
+        }
+        fn snapshot(&self) -> Result<Snapshot, StorageError> {
+            self.0.snapshot()
+        }
+    }
+    let gate = Arc::new(Mutex::new(()));
+    let mut machine = Machine::new(settings());
+    serve(&mut machine);
+    let ledger = Ledger::new(machine, Gated(Memory::default(), Arc::clone(&gate)), |_| {}).unwrap();
+    put(&ledger, "old", "1").unwrap();
+    let closed = gate.lock().unwrap();
+    let ((), stored) = ledger.write(|machine| config_map(machine, "new", "1"));
+    // It would wait for ever, were it to wait.
+    let (old, settled) = ledger.read_object(|machine| machine.get(&key("old")));
+    settled.wait_blocking().unwrap();
+    assert_eq!(old.unwrap().body()["data"]["value"], "1");
+    let (new, settled) = ledger.read_object(|machine| machine.get(&key("new")));
+    drop(closed);
+    settled.wait_blocking().unwrap();
+    stored.wait_blocking().unwrap();
+    assert!(new.unwrap().version <= ledger.peek(Machine::shown), "it is told when it is stored");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mailboat_machinery::{Kind, Machine, Marks, Moment, Status, Stored};
+use mailboat_machinery::{Kind, Kinds, Machine, Marks, Moment, Status, Stored};
 use mailboat_object::{ClusterId, Key};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -20,7 +20,14 @@ struct Known {
     numbers: HashMap<u128, usize>,
     bindings: Vec<Followed>,
     /// By the bindings of a workspace.
-    marks: BTreeMap<Vec<usize>, Arc<Marks>>,
+    alike: BTreeMap<Vec<usize>, Alike>,
+}
+
+/// What workspaces with the same bindings have in common.
+struct Alike {
+    marks: Arc<Marks>,
+    /// What those serve that define no kinds of their own.
+    kinds: Option<Arc<Kinds>>,
 }
 
 /// What came of a binding in which nothing had to be changed.
@@ -69,7 +76,7 @@ impl Workspaces {
 
     /// Whether a workspace is said to be reached where it is.
     fn is_reached(&self, workspace: &Stored) -> bool {
-        let told = workspace.body()["spec"]["URL"].as_str().unwrap_or_default();
+        let told = workspace.text_at(&["spec", "URL"]).unwrap_or_default();
         told.strip_prefix(self.url()).is_some_and(|path| path.starts_with("/clusters/"))
     }
 }
@@ -80,13 +87,21 @@ impl Round<'_, '_> {
         let said: Vec<Option<u128>> = bindings.iter().map(|binding| digest(binding)).collect();
         let number = |known: &Known, said: Option<u128>| known.numbers.get(&said?).copied();
         let numbers: Option<Vec<usize>> = said.iter().map(|said| number(known, *said)).collect();
+        let served = self.machine.served_kinds(cluster);
+        let plain = served.is_some_and(|kinds| Arc::ptr_eq(kinds, &self.workspaces.universal));
+        let alike = numbers.as_ref().and_then(|numbers| known.alike.get(numbers));
         // Objects bear what was granted since their bindings were written, together with them. They must be known to
         // before anything is written here, which would take it off them.
-        let marks = match numbers.and_then(|numbers| known.marks.get(&numbers)) {
-            Some(marks) => Arc::clone(marks),
-            None => self.marks_of(cluster),
-        };
+        let marks = alike.map_or_else(|| self.marks_of(cluster), |alike| Arc::clone(&alike.marks));
         self.machine.assume_marks(cluster, &marks);
+        let kinds = alike.and_then(|alike| alike.kinds.as_ref()).filter(|_| plain);
+        if let (Some(kinds), Some(numbers)) = (kinds, &numbers) {
+            self.machine.serve_exactly(cluster, kinds);
+            for (binding, number) in bindings.iter().zip(numbers) {
+                self.note_bound(binding, &known.bindings[*number]);
+            }
+            return;
+        }
         let mut numbers = Vec::new();
         let mut all_followed = true;
         for (binding, said) in bindings.iter().zip(said) {
@@ -105,19 +120,22 @@ impl Round<'_, '_> {
             }
         }
         if all_followed {
-            known.marks.insert(numbers, marks);
+            let kinds = self.machine.served_kinds(cluster).filter(|_| plain).map(Arc::clone);
+            known.alike.insert(numbers, Alike { marks, kinds });
         } else {
             self.follow_claims(cluster);
         }
     }
 
     fn take_over(&mut self, binding: &Stored, followed: &Followed) {
-        let cluster = &binding.key.cluster;
+        self.note_bound(binding, followed);
+        self.machine.serve(&binding.key.cluster, followed.kinds.iter().cloned());
+    }
+
+    fn note_bound(&self, binding: &Stored, followed: &Followed) {
         let mut index = self.workspaces.index_mut();
         index.note_reference(followed.reference.clone(), &binding.key);
-        index.bind(cluster, &followed.export);
-        drop(index);
-        self.machine.serve(cluster, followed.kinds.iter().cloned());
+        index.bind(&binding.key.cluster, &followed.export);
     }
 
     /// Follows a binding as if it had just been written; none: what came of it does not hold for others.

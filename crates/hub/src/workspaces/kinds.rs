@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mailboat_machinery::Kind;
 use mailboat_machinery::machine::kind_from_definition;
+use mailboat_machinery::{Kind, Kinds};
 use mailboat_object::KindId;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ const GROUPS: [&str; 6] = [
     "rbac.authorization.k8s.io",
 ];
 
-pub(super) fn universal() -> Result<Vec<Arc<Kind>>, BadCatalog> {
+pub(super) fn universal() -> Result<Arc<Kinds>, BadCatalog> {
     let mut kinds: Vec<Arc<Kind>> = catalog::kinds()?
         .into_iter()
         .filter(|kind| match kind.id.group() {
@@ -40,7 +40,7 @@ pub(super) fn universal() -> Result<Vec<Arc<Kind>>, BadCatalog> {
         })?;
         kinds.push(Arc::new(kind));
     }
-    Ok(kinds)
+    Ok(Arc::new(kinds.into_iter().map(|kind| (kind.id.clone(), kind)).collect()))
 }
 
 /// Whether something follows from a change of a kind's objects.
@@ -48,6 +48,7 @@ pub(super) fn is_followed(kind: &KindId) -> bool {
     matches!(
         (kind.group(), kind.resource()),
         ("tenancy.kcp.io", "workspaces")
+            | ("core.kcp.io", "logicalclusters")
             | (
                 "apis.kcp.io",
                 "apibindings" | "apiexports" | "apiresourceschemas" | "apiexportendpointslices"
@@ -62,12 +63,10 @@ mod tests {
     #[test]
     fn a_workspace_serves_kcps_kinds_and_no_workloads() {
         let kinds = universal().unwrap();
-        let has =
-            |group: &str, resource: &str| kinds.iter().any(|kind| kind.id == KindId::new(group, resource));
+        let has = |group: &str, resource: &str| kinds.contains_key(&KindId::new(group, resource));
         assert!(has("tenancy.kcp.io", "workspaces") && has("core.kcp.io", "logicalclusters"));
         assert!(has("apis.kcp.io", "apibindings") && has("", "configmaps"));
         assert!(!has("apps", "deployments") && !has("", "pods"));
-        let bindings = kinds.iter().find(|kind| kind.id.resource() == "apibindings").unwrap();
-        assert_eq!(bindings.versions[0].name.as_str(), "v1alpha2");
+        assert_eq!(kinds[&KindId::new("apis.kcp.io", "apibindings")].versions[0].name.as_str(), "v1alpha2");
     }
 }

@@ -2,11 +2,12 @@
 
 use mailboat_machinery::{DeleteOptions, ListRequest, Machine, Status, Stored};
 use mailboat_object::wire::Part;
-use mailboat_object::{ClusterId, Key, KindId};
+use mailboat_object::{ClusterId, KindId};
 use serde_json::{Value, json};
 
-use super::{ROOT, Round, conditions, finalizers, has_finalizer, key};
+use super::{ROOT, Round, finalizers, has_finalizer, key, types};
 use crate::access::rbac;
+use crate::keeper;
 
 const FINALIZER: &str = "core.kcp.io/logicalcluster";
 /// Holds a LogicalCluster until everything in it is gone.
@@ -16,12 +17,14 @@ const LAST: [&str; 2] = ["clusterroles", "clusterrolebindings"];
 /// Who asked for a workspace, as kcp writes it down.
 pub(crate) const OWNER: &str = "experimental.tenancy.kcp.io/owner";
 const PATH: &str = "kcp.io/path";
+/// What is said of a workspace that has a place.
+pub(super) const SCHEDULED: &str = "WorkspaceScheduled";
 
 pub(super) fn kind() -> KindId {
     KindId::new("tenancy.kcp.io", "workspaces")
 }
 
-fn logical_cluster() -> KindId {
+pub(crate) fn logical_cluster() -> KindId {
     KindId::new("core.kcp.io", "logicalclusters")
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn resolve(machine: &Machine, reference: &str) -> Option<ClusterId> {
     machine.get(&key(&at, logical_cluster(), "", "cluster")).ok()?;
     for word in words {
         let workspace = machine.get(&key(&at, kind(), "", word)).ok()?;
-        at = ClusterId::new(workspace.body()["spec"]["cluster"].as_str()?);
+        at = ClusterId::new(&workspace.text_at(&["spec", "cluster"])?);
     }
     Some(at)
 }
@@ -45,7 +48,7 @@ pub(crate) fn resolve(machine: &Machine, reference: &str) -> Option<ClusterId> {
 /// The path of a cluster.
 pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
     let found = machine.get(&key(cluster, logical_cluster(), "", "cluster")).ok()?;
-    found.metadata()["annotations"][PATH].as_str().map(str::to_owned)
+    found.text_at(&["metadata", "annotations", PATH]).map(std::borrow::Cow::into_owned)
 }
 
 impl Round<'_, '_> {
@@ -63,10 +66,12 @@ impl Round<'_, '_> {
         let Some(parent_path) = path_of(self.machine, parent) else { return };
         let path = format!("{parent_path}:{}", workspace.key.name);
         let id = ClusterId::new(&self.fresh_id());
-        if self.found(&id, &path, Some(workspace)).is_err() {
+        let types = types::types_of(self.machine, workspace);
+        let initializers = types::initializers(&types);
+        if self.found(&id, &path, Some((workspace, &initializers[..]))).is_err() {
             return;
         }
-        self.bind_as_type_says(&id, workspace);
+        self.bind_as_types_say(&id, &types);
         let url = format!("{}/clusters/{path}", self.workspaces.url());
         let mut patch = json!({
             "metadata": { "finalizers": finalizers(workspace, Some(FINALIZER), None) },
@@ -76,45 +81,9 @@ impl Round<'_, '_> {
             patch["spec"]["type"] = json!({ "name": "universal", "path": ROOT });
         }
         self.patch(&workspace.key, Part::Whole, &patch);
-        let wanted = [("WorkspaceScheduled", true, "", ""), ("WorkspaceInitialized", true, "", "")];
-        let status = json!({ "status": {
-            "phase": "Ready", "conditions": conditions(workspace.body(), &wanted, &self.now()),
-        } });
-        self.patch(&workspace.key, Part::Status, &status);
-    }
-
-    /// Makes the bindings that a new workspace has by its type, and by the types that this one extends.
-    fn bind_as_type_says(&mut self, id: &ClusterId, workspace: &Stored) {
-        let named = |reference: &Value, beside: &ClusterId, machine: &Machine| {
-            let name = reference["name"].as_str()?.to_owned();
-            let at = match reference["path"].as_str() {
-                None | Some("") => Some(beside.clone()),
-                Some(path) => resolve(machine, path),
-            };
-            Some(key(&at?, KindId::new("tenancy.kcp.io", "workspacetypes"), "", &name))
-        };
-        let first = named(&workspace.body()["spec"]["type"], &workspace.key.cluster, self.machine);
-        let mut types: Vec<Key> = first.into_iter().collect();
-        let mut at = 0;
-        while let Some(found) = types.get(at).cloned() {
-            at += 1;
-            // The built-in ones are no objects here.
-            let Ok(found) = self.machine.get(&found) else { continue };
-            let spec = &found.body()["spec"];
-            for wider in spec["extend"]["with"].as_array().into_iter().flatten() {
-                let wider = named(wider, &found.key.cluster, self.machine);
-                types.extend(wider.filter(|wider| !types.contains(wider)));
-            }
-            for binding in spec["defaultAPIBindings"].as_array().into_iter().flatten() {
-                let Some(export) = binding["export"].as_str() else { continue };
-                let object = json!({
-                    "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": export },
-                    "spec": { "reference": { "export": { "path": binding["path"], "name": export } } },
-                });
-                // Two types may bring the same one.
-                let _ = self.create(&key(id, super::binding::kind(), "", export), object);
-            }
-        }
+        let awaited = types::awaited(&initializers);
+        let status = types::status(workspace.body(), &awaited, &[SCHEDULED], &self.now());
+        self.patch(&workspace.key, Part::Status, &json!({ "status": status }));
     }
 
     /// Writes down where a workspace is reached now.
@@ -128,11 +97,21 @@ impl Round<'_, '_> {
     }
 
     /// Makes a cluster with what every workspace has.
-    pub(super) fn found(&mut self, id: &ClusterId, path: &str, of: Option<&Stored>) -> Result<(), Status> {
-        self.machine.serve(id, self.workspaces.universal.iter().cloned());
+    pub(super) fn found(
+        &mut self,
+        id: &ClusterId,
+        path: &str,
+        of: Option<(&Stored, &[String])>,
+    ) -> Result<(), Status> {
+        self.machine.serve_exactly(id, &self.workspaces.universal);
         let mut spec = json!({});
         let mut subject = None;
-        if let Some(workspace) = of {
+        let mut awaited = Vec::new();
+        if let Some((workspace, initializers)) = of {
+            awaited = types::awaited(initializers);
+            if !initializers.is_empty() {
+                spec["initializers"] = json!(initializers);
+            }
             spec["owner"] = json!({
                 "apiVersion": "tenancy.kcp.io/v1alpha1", "resource": "workspaces", "name": *workspace.key.name,
                 "cluster": *workspace.key.cluster.0, "uid": workspace.uid.to_string(),
@@ -151,9 +130,16 @@ impl Round<'_, '_> {
         let cluster_key = key(id, logical_cluster(), "", "cluster");
         self.create(&cluster_key, cluster)?;
         let url = format!("{}/clusters/{path}", self.workspaces.url());
-        self.patch(&cluster_key, Part::Status, &json!({ "status": { "phase": "Ready", "URL": url } }));
+        let mut status = json!({ "phase": "Ready", "URL": url });
+        if !awaited.is_empty() {
+            status["phase"] = types::INITIALIZING.into();
+            status["initializers"] = json!(awaited);
+        }
+        self.patch(&cluster_key, Part::Status, &json!({ "status": status }));
         let namespace = json!({ "metadata": { "name": "default" } });
         self.create(&key(id, KindId::new("", "namespaces"), "", "default"), namespace)?;
+        let account = keeper::default_account(id, "default");
+        self.create(&account.0, account.1)?;
         if let Some(user) = subject {
             let group = "rbac.authorization.k8s.io";
             let binding = json!({
@@ -194,7 +180,8 @@ impl Round<'_, '_> {
         if let Some(id) = workspace.body()["spec"]["cluster"].as_str() {
             let id = ClusterId::new(id);
             self.say_that_it_goes(&id);
-            let own = self.workspaces.universal.iter().filter(|kind| !kind.namespaced && !is_last(&kind.id));
+            let own =
+                self.workspaces.universal.values().filter(|kind| !kind.namespaced && !is_last(&kind.id));
             let kinds: Vec<KindId> = own.map(|kind| kind.id.clone()).collect();
             if self.delete_all(&id, kinds) {
                 self.machine.empty_namespaces(&id, self.moment);

@@ -52,7 +52,7 @@ impl View {
             binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
         let claims = export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
         for id in claims.map(claims::kind_of).chain([binding::kind()]) {
-            let own = || workspaces.universal.iter().find(|kind| kind.id == id).cloned();
+            let own = || workspaces.universal.get(&id).cloned();
             // A kind of another export: whoever is bound serves it.
             let others = || {
                 let bindings = workspaces.bindings_of(machine, &self.export);

@@ -45,14 +45,24 @@ impl Machine {
     /// remembered: lists and watches from older versions answer 410.
     pub fn restored(settings: Settings, version: Version, objects: impl IntoIterator<Item = Stored>) -> Self {
         let mut machine = Self::new(settings);
-        machine.version = machine.version.max(version);
-        machine.compacted = machine.version;
         for object in objects {
-            let cluster = machine.clusters.entry(object.key.cluster.clone()).or_default();
-            let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
-            table.insert(Spot::of(&object.key), Held::new(Arc::new(object)));
+            machine.restore(object);
         }
+        machine.restored_at(version);
         machine
+    }
+
+    /// Takes in an object that another left behind, before anything is asked of this one.
+    pub fn restore(&mut self, object: Stored) {
+        let cluster = self.clusters.entry(object.key.cluster.clone()).or_default();
+        let table = Arc::make_mut(cluster.tables.entry(object.key.kind.clone()).or_default());
+        table.insert(Spot::of(&object.key), Held::new(Arc::new(object)));
+    }
+
+    /// Goes on from the version at which the other was.
+    pub fn restored_at(&mut self, version: Version) {
+        self.version = self.version.max(version);
+        self.compacted = self.version;
     }
 
     /// From now on keeps every change until it is taken, and shows watches nothing that was not allowed.

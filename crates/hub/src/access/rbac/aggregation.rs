@@ -20,7 +20,7 @@ pub fn due(machine: &Machine, cluster: &ClusterId) -> Vec<(Key, Value)> {
     let request = ListRequest { cluster: Some(cluster.clone()), kind, ..ListRequest::default() };
     let Ok(roles) = machine.list(&request) else { return Vec::new() };
     let mut due = Vec::new();
-    for role in &roles.items {
+    for role in roles.items.iter().filter(|role| role.has_member("aggregationRule")) {
         let Some(selectors) = role.body()["aggregationRule"]["clusterRoleSelectors"].as_array() else {
             continue;
         };

@@ -1,0 +1,217 @@
+//! Types of workspaces: what a new workspace gets by its type and by the types that this one extends, and who has to agree
+//! before it is ready.
+//!
+//! As in kcp, a type with `initializer: true` holds every new workspace of it in the phase `Initializing`, until whoever
+//! initializes such workspaces takes the type's name off `status.initializers` of the LogicalCluster.
+
+use std::sync::Arc;
+
+use mailboat_machinery::{Machine, Status, Stored};
+use mailboat_object::wire::Part;
+use mailboat_object::{ClusterId, Key, KindId, Name};
+use serde_json::{Value, json};
+
+use super::tree::{self, resolve};
+use super::{Round, conditions, key};
+
+/// Stands among the initializers of a workspace whose type brings bindings. Here these are made with the workspace.
+const BINDINGS: &str = "system:apibindings";
+pub(super) const INITIALIZING: &str = "Initializing";
+const READY: &str = "Ready";
+const INITIALIZED: &str = "WorkspaceInitialized";
+
+/// The type of a workspace and those that it extends, these first. The built-in ones are no objects here.
+pub(super) fn types_of(machine: &Machine, workspace: &Stored) -> Vec<Arc<Stored>> {
+    let mut found = Vec::new();
+    let named = reference(&workspace.body()["spec"]["type"], &workspace.key.cluster, machine);
+    if let Some(own) = named.and_then(|named| machine.get(&named).ok()) {
+        extended(machine, &own, &mut vec![own.key.clone()], &mut found);
+        found.push(own);
+    }
+    found
+}
+
+fn extended(machine: &Machine, of: &Stored, seen: &mut Vec<Key>, found: &mut Vec<Arc<Stored>>) {
+    for wider in of.body()["spec"]["extend"]["with"].as_array().into_iter().flatten() {
+        let Some(named) = reference(wider, &of.key.cluster, machine).filter(|named| !seen.contains(named))
+        else {
+            continue;
+        };
+        seen.push(named.clone());
+        let Ok(wider) = machine.get(&named) else { continue };
+        found.push(Arc::clone(&wider));
+        extended(machine, &wider, seen, found);
+    }
+}
+
+fn reference(reference: &Value, beside: &ClusterId, machine: &Machine) -> Option<Key> {
+    let name = reference["name"].as_str()?.to_owned();
+    let at = match reference["path"].as_str() {
+        None | Some("") => Some(beside.clone()),
+        Some(path) => resolve(machine, path),
+    };
+    Some(key(&at?, KindId::new("tenancy.kcp.io", "workspacetypes"), "", &name))
+}
+
+/// Who has to agree before a workspace of these types is ready.
+pub(super) fn initializers(types: &[Arc<Stored>]) -> Vec<String> {
+    let own = types.iter().filter(|of| of.body()["spec"]["initializer"] == true);
+    let mut all: Vec<String> = own.map(|of| format!("{}:{}", of.key.cluster.0, of.key.name)).collect();
+    let binds = |of: &Arc<Stored>| {
+        of.body()["spec"]["defaultAPIBindings"].as_array().is_some_and(|bindings| !bindings.is_empty())
+    };
+    if types.iter().any(binds) {
+        all.push(BINDINGS.to_owned());
+    }
+    all
+}
+
+/// Those of them who are still waited for once the workspace is made.
+pub(super) fn awaited(initializers: &[String]) -> Vec<String> {
+    initializers.iter().filter(|one| *one != BINDINGS).cloned().collect()
+}
+
+/// What a Workspace says of how far it is, and its LogicalCluster likewise.
+pub(super) fn status(present: &Value, awaited: &[String], more: &[&str], now: &str) -> Value {
+    let left = format!("Initializers still exist: [{}]", awaited.join(" "));
+    let mut wanted: Vec<(&str, bool, &str, &str)> = more.iter().map(|what| (*what, true, "", "")).collect();
+    wanted.push((INITIALIZED, awaited.is_empty(), "InitializerExists", &left));
+    let mut conditions = conditions(present, &wanted, now);
+    for condition in conditions.as_array_mut().into_iter().flatten() {
+        if condition.get("severity").is_some() {
+            // It is how things go.
+            condition["severity"] = "Info".into();
+        }
+    }
+    let (phase, awaited) =
+        if awaited.is_empty() { (READY, Value::Null) } else { (INITIALIZING, json!(awaited)) };
+    json!({ "phase": phase, "initializers": awaited, "conditions": conditions })
+}
+
+impl Round<'_, '_> {
+    /// Makes the bindings that a new workspace has by its types.
+    pub(super) fn bind_as_types_say(&mut self, id: &ClusterId, types: &[Arc<Stored>]) {
+        for binding in
+            types.iter().rev().filter_map(|of| of.body()["spec"]["defaultAPIBindings"].as_array()).flatten()
+        {
+            let Some(export) = binding["export"].as_str() else { continue };
+            let object = json!({
+                "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": export },
+                "spec": { "reference": { "export": { "path": binding["path"], "name": export } } },
+            });
+            // Two types may bring the same one.
+            let _ = self.create(&key(id, super::binding::kind(), "", export), object);
+        }
+    }
+
+    /// A workspace is ready when nobody is waited for any more; until then it says who is.
+    pub(super) fn follow_initializing(&mut self, cluster: &Stored) {
+        let body = cluster.body();
+        if body["status"]["phase"] != INITIALIZING || cluster.is_deleting() {
+            return;
+        }
+        let awaited = texts(&body["status"]["initializers"]);
+        let now = self.now();
+        let said = json!({ "status": status(body, &awaited, &[], &now) });
+        self.patch(&cluster.key, Part::Status, &said);
+        let owner = &body["spec"]["owner"];
+        let (Some(parent), Some(name)) = (owner["cluster"].as_str(), owner["name"].as_str()) else { return };
+        let Ok(workspace) = self.machine.get(&key(&ClusterId::new(parent), tree::kind(), "", name)) else {
+            return;
+        };
+        let said = json!({ "status": status(workspace.body(), &awaited, &[tree::SCHEDULED], &now) });
+        self.patch(&workspace.key, Part::Status, &said);
+    }
+}
+
+/// Refuses what nobody may do to the initializers of a LogicalCluster.
+pub(crate) fn check(before: &Value, after: &Value, kind: &KindId, name: &Name) -> Result<(), Status> {
+    let [was, is] = [before, after].map(|of| texts(&of["status"]["initializers"]));
+    let initializing = after["status"]["phase"] == INITIALIZING;
+    let why = if texts(&before["spec"]["initializers"]) != texts(&after["spec"]["initializers"]) {
+        "spec.initializers is immutable"
+    } else if initializing && is.iter().any(|one| !was.contains(one)) {
+        "status.initializers must not grow"
+    } else if !initializing && was != is {
+        "status.initializers is immutable after initialization"
+    } else {
+        return Ok(());
+    };
+    Err(Status::forbidden(kind, name, why))
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_machinery::{Patch, WriteOptions};
+
+    use super::*;
+    use crate::storage::Memory;
+    use crate::workspaces::{ROOT, logical_cluster};
+    use crate::{Hub, Options, workspaces};
+
+    async fn make(hub: &Hub, resource: &str, object: Value) {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let key = key(&ClusterId::new(ROOT), KindId::new("tenancy.kcp.io", resource), "", &name);
+        let options = WriteOptions { manager: Name::new("test"), ..WriteOptions::default() };
+        hub.write(|machine, moment| machine.create(&key, object, &options, moment)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_workspace_waits_for_all_who_prepare_it() {
+        let options = Options { url: "https://127.0.0.1:6443".to_owned(), ..Options::default() };
+        let hub = workspaces(Memory::default(), options).await.unwrap().hub;
+        let a_type = |name: &str, wider: Value| {
+            json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": { "name": name },
+                "spec": { "initializer": true, "extend": { "with": wider } } })
+        };
+        make(&hub, "workspacetypes", a_type("wide", json!([]))).await;
+        let wider = json!([{ "name": "wide", "path": "root" }, { "name": "universal", "path": "root" }]);
+        make(&hub, "workspacetypes", a_type("narrow", wider)).await;
+        let workspace = json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace",
+            "metadata": { "name": "harbor" }, "spec": { "type": { "name": "narrow", "path": "root" } } });
+        make(&hub, "workspaces", workspace).await;
+        let cluster = hub.peek(|machine| resolve(machine, "root:harbor")).unwrap();
+        let cluster = key(&cluster, logical_cluster(), "", "cluster");
+        let workspace = key(&ClusterId::new(ROOT), tree::kind(), "", "harbor");
+        let seen = |at: &Key| hub.peek(|machine| machine.get(at).unwrap().body()["status"].clone());
+        for at in [&cluster, &workspace] {
+            assert_eq!(seen(at)["phase"], INITIALIZING);
+            assert_eq!(seen(at)["initializers"], json!(["root:wide", "root:narrow"]), "{at}");
+        }
+        let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+        for (left, phase) in [(json!(["root:narrow"]), INITIALIZING), (json!([]), READY)] {
+            let patch = json!({ "status": { "initializers": left } });
+            hub.write(|machine, moment| machine.patch(&cluster, Patch::Merge(&patch), &options, moment))
+                .await
+                .unwrap();
+            for at in [&cluster, &workspace] {
+                assert_eq!(seen(at)["phase"], phase, "{at} waits for {left}");
+            }
+        }
+        let condition = &seen(&workspace)["conditions"][0];
+        assert_eq!((&condition["type"], &condition["status"]), (&json!(INITIALIZED), &json!("True")));
+    }
+
+    #[test]
+    fn nobody_adds_initializers_or_changes_them_afterwards() {
+        let of = |spec: Value, status: Value, phase: &str| json!({ "spec": { "initializers": spec }, "status": { "initializers": status, "phase": phase } });
+        let before = of(json!(["a", "b"]), json!(["a", "b"]), INITIALIZING);
+        let refused = |before: &Value, after: &Value| {
+            check(before, after, &logical_cluster(), &Name::new("cluster"))
+                .err()
+                .map(|status| status.to_string())
+        };
+        assert_eq!(refused(&before, &of(json!(["a", "b"]), json!(["b"]), INITIALIZING)), None);
+        let grown = of(json!(["a", "b"]), json!(["a", "b", "c"]), INITIALIZING);
+        assert!(refused(&before, &grown).unwrap().ends_with("status.initializers must not grow"));
+        let other = of(json!(["a"]), json!(["a", "b"]), INITIALIZING);
+        assert!(refused(&before, &other).unwrap().ends_with("spec.initializers is immutable"));
+        let ready = of(json!(["a", "b"]), json!([]), READY);
+        let again = of(json!(["a", "b"]), json!(["a"]), READY);
+        assert!(refused(&ready, &again).unwrap().ends_with("immutable after initialization"));
+    }
+}
