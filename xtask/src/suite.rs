@@ -253,6 +253,12 @@ fn is_named(full_name: &str, name: &str) -> bool {
     full_name.contains(name) || full_name.contains(&name.replace('-', "_"))
 }
 
+/// So many tests of one program on real servers run at once: they wait for the servers most of the time, and some for each
+/// other's turn.
+const TESTS_AT_ONCE: &str = "3";
+/// The variable that tells a test program how many.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 impl Surroundings {
     fn describe_to(&self, command: &mut Command) {
         if self.soak {
@@ -266,6 +272,9 @@ impl Surroundings {
         }
         if let Some(testbed) = &self.testbed {
             command.env("MAILBOAT_TESTBED", testbed);
+            if std::env::var_os(THREADS).is_none() {
+                command.env(THREADS, TESTS_AT_ONCE);
+            }
         }
         if let Some(hub) = &self.hub {
             command.env(mailboat_testkit::HUB_VARIABLE, hub);

@@ -124,14 +124,19 @@ struct Started {
     _ports: Vec<Port>,
 }
 
+/// Servers of tests live for minutes and share few cores: they may take more memory before they spend time on freeing it.
+const GO_MEMORY: (&str, &str) = ("GOGC", "400");
+
 impl Part {
     /// Starts a part; it is not ready yet.
     pub(crate) fn launch(spec: PartSpec) -> Result<Self> {
         std::fs::create_dir_all(&spec.folder).doing("creating", &spec.folder)?;
+        let mut environment = vec![(GO_MEMORY.0.to_owned(), GO_MEMORY.1.to_owned())];
+        environment.extend(spec.environment);
         let invocation = Invocation {
             program: spec.program,
             arguments: spec.arguments,
-            environment: spec.environment,
+            environment,
             log: spec.folder.join(LOG_FILE),
             lifetime: spec.lifetime,
         };
