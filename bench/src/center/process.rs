@@ -15,7 +15,7 @@ use crate::cpu;
 use crate::memory::{Resident, resident_of};
 
 const GLANCE: Duration = Duration::from_millis(100);
-/// A center that takes so little of a processor for so long has nothing to do.
+/// A center that takes no more of a processor from one glance to the next, for so long, has nothing to do.
 const IDLE: Duration = Duration::from_millis(5);
 const IDLE_FOR: Duration = Duration::from_secs(4);
 
@@ -45,18 +45,16 @@ impl CenterProcess {
     /// Waits until it has read everything, so many objects are where they should be, and it has nothing left to do. How
     /// long that took from its start, without the time that it took to be sure of it.
     pub async fn until_steady(&mut self, delivered: usize, limit: Duration) -> Result<Duration> {
-        let mut busy = (Instant::now(), self.spent()?);
+        let (mut spent, mut busy) = (self.spent()?, Instant::now());
         loop {
             sleep(GLANCE).await;
             ensure!(self.child.try_wait()?.is_none(), "the center ended");
-            let spent = self.spent()?;
-            let working = spent.saturating_sub(busy.1) > IDLE;
-            if working || !self.has_delivered(delivered).await {
-                let since = if working { Instant::now() } else { busy.0 };
-                busy = (since, spent);
+            let before = std::mem::replace(&mut spent, self.spent()?);
+            if spent.saturating_sub(before) > IDLE {
+                busy = Instant::now();
             }
-            if !working && busy.0.elapsed() > IDLE_FOR && self.has_delivered(delivered).await {
-                return Ok(busy.0.duration_since(self.begun));
+            if busy.elapsed() > IDLE_FOR && self.has_delivered(delivered).await {
+                return Ok(busy.duration_since(self.begun));
             }
             ensure!(
                 self.begun.elapsed() < limit,
