@@ -89,6 +89,8 @@ pub struct Fans {
     reads_at: Whereabouts,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
+    /// How many sources each route selects.
+    selected: BTreeMap<RouteIndex, usize>,
 }
 
 impl Fans {
@@ -142,6 +144,31 @@ impl Fans {
                 }
             }
             self.decide(fan.route, id, false);
+            self.count_selected(fan.route, !fan.by.is_empty(), false);
+        }
+    }
+
+    /// A source was selected by this, or by nothing.
+    pub fn selects(&mut self, id: FanId, by: Name) {
+        let Some(fan) = self.get_mut(id) else { return };
+        let (route, now) = (fan.route, !by.is_empty());
+        let before = !std::mem::replace(&mut fan.by, by).is_empty();
+        self.count_selected(route, before, now);
+    }
+
+    /// How many sources a route selects.
+    pub fn selected(&self, route: RouteIndex) -> usize {
+        self.selected.get(&route).copied().unwrap_or_default()
+    }
+
+    fn count_selected(&mut self, route: RouteIndex, before: bool, now: bool) {
+        if before == now {
+            return;
+        }
+        let count = self.selected.entry(route).or_default();
+        *count = if now { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            self.selected.remove(&route);
         }
     }
 
@@ -179,11 +206,6 @@ impl Fans {
         let mut found: Vec<_> = fans.filter_map(|id| Some((&self.get(*id)?.source, *id))).collect();
         found.sort();
         found.into_iter().map(|(_, id)| id).collect()
-    }
-
-    /// All fans of a route, in no order that means anything.
-    pub fn each_of(&self, route: RouteIndex) -> impl Iterator<Item = &Fan> {
-        self.by_route.get(&route).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 
     /// All fans whose source is of a kind, in one cluster or in any, with the route and the source of each.

@@ -201,6 +201,8 @@ pub struct Slots {
     /// Every slot that nobody claims, and some that somebody does by now: few among many, and asked for with each change of
     /// the configuration.
     unclaimed: BTreeSet<SlotId>,
+    /// Those that several claim.
+    shared: BTreeSet<SlotId>,
 }
 
 /// The slots of one kind in one cluster, by namespace and name.
@@ -227,14 +229,35 @@ impl Slots {
         id
     }
 
+    /// Adds a claim on a slot, in place of an older one of the same leg. True if that leg had none.
+    pub fn claim(&mut self, id: SlotId, claim: Claim) -> bool {
+        let Some(state) = self.get_mut(id) else { return false };
+        let joins = !state.claims.iter().any(|known| known.fan == claim.fan && known.to == claim.to);
+        // The claim's rank may have changed with the configuration's age.
+        state.disclaim(claim.fan, claim.to);
+        state.claim(claim);
+        if state.claims.len() > 1 {
+            self.shared.insert(id);
+        }
+        joins
+    }
+
     /// Takes the claims of one leg on a slot away.
     pub fn disclaim(&mut self, id: SlotId, fan: FanId, to: DestinationId) {
-        if let Some(state) = self.get_mut(id) {
-            state.disclaim(fan, to);
-            if state.claims.is_empty() {
-                self.unclaimed.insert(id);
-            }
+        let Some(state) = self.get_mut(id) else { return };
+        state.disclaim(fan, to);
+        let left = state.claims.len();
+        if left == 0 {
+            self.unclaimed.insert(id);
         }
+        if left < 2 {
+            self.shared.remove(&id);
+        }
+    }
+
+    /// The slots that several claim.
+    pub fn shared(&self) -> impl Iterator<Item = &SlotState> {
+        self.shared.iter().filter_map(|id| self.get(*id))
     }
 
     /// The slots that nobody claims, in the order of their keys.
@@ -265,6 +288,7 @@ impl Slots {
     /// Forgets a slot that nobody wants and where nothing of ours stands.
     pub fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.all.try_remove(id.0 as usize) {
+            self.shared.remove(&id);
             let (of, at) = address(&slot.key);
             if let Some(slots) = self.ids.get_mut(&of) {
                 slots.remove(&at);
@@ -336,15 +360,15 @@ impl SlotState {
     }
 
     /// Adds a claim in its order.
-    pub fn claim(&mut self, claim: Claim) {
+    fn claim(&mut self, claim: Claim) {
         self.settled = None;
         if let Err(at) = self.claims.binary_search(&claim) {
             self.claims.insert(at, claim);
         }
     }
 
-    /// Takes the claims of one leg away. Where that may leave it without any, by [`Slots::disclaim`].
-    pub(crate) fn disclaim(&mut self, fan: FanId, to: DestinationId) {
+    /// Takes the claims of one leg away.
+    fn disclaim(&mut self, fan: FanId, to: DestinationId) {
         self.settled = None;
         self.claims.retain(|claim| !(claim.fan == fan && claim.to == to));
     }

@@ -111,8 +111,8 @@ impl Engine {
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.hold = None;
                             fan.gone = None;
-                            fan.by = selected.by.clone();
                         }
+                        self.fans.selects(id, selected.by.clone());
                         self.keep_legs(id, &selected.to, None);
                         if selected.to.len() > 1 && !route.varies(&source) {
                             self.evaluate_alike(store, id, &selected.to, route.as_ref(), &source);
@@ -273,12 +273,8 @@ impl Engine {
             if self.is_settled_as(store, slot, want, &claim, route, identified) {
                 continue;
             }
-            let mut joins = false;
+            let joins = self.slots.claim(slot, claim);
             if let Some(state) = self.slots.get_mut(slot) {
-                joins = !state.claims.iter().any(|known| known.fan == id && known.to == to);
-                // The claim's rank may have changed with the configuration's age.
-                state.disclaim(id, to);
-                state.claim(claim);
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }

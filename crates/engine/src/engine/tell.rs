@@ -8,7 +8,7 @@ use mailboat_store::store::Store;
 use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::breaker::ScopeId;
-use crate::fans::{FanId, Leg};
+use crate::fans::FanId;
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::{SlotId, SlotState};
@@ -81,17 +81,17 @@ impl Engine {
 
     /// How many sources of a route are selected.
     pub fn selected_count(&self, route: &RouteId) -> usize {
-        let Some(index) = self.route_ids.get(route) else { return 0 };
-        self.fans.each_of(*index).filter(|fan| !fan.by.is_empty()).count()
+        self.route_ids.get(route).map_or(0, |index| self.fans.selected(*index))
     }
 
-    /// The slots that a route wants for one source and that an older route has for another: at most so many.
+    /// The slots that a route wants for one source and that an older route has for another: at most so many, at the price of
+    /// those that several want.
     pub fn contested(&self, route: &RouteId, limit: usize) -> Vec<Contested> {
         let Some(index) = self.route_ids.get(route) else { return Vec::new() };
-        let fans = self.fans.each_of(*index);
-        let wanted = fans.flat_map(|fan| fan.legs.iter().flat_map(Leg::slots).map(move |slot| (fan, slot)));
-        let lost = wanted.filter_map(|(fan, slot)| {
-            let state = self.slots.get(slot)?;
+        let wanted =
+            self.slots.shared().flat_map(|state| state.claims.iter().map(move |claim| (state, claim)));
+        let lost = wanted.filter_map(|(state, claim)| {
+            let fan = self.fans.get(claim.fan).filter(|fan| fan.route == *index)?;
             let winner = self.fans.get(state.claims.first()?.fan)?;
             // The same source wanted by two routes is wanted alike.
             if winner.source == fan.source {

@@ -251,6 +251,20 @@ fn h42_of_two_sources_for_one_object_the_older_configuration_wins_whoever_comes_
         written(&mut world);
         world.run();
         assert_eq!(written(&mut world), Vec::<String>::new(), "they fight over it");
+        let lost = |world: &World, name: &str| {
+            let lost = world.engine.contested(&RouteId(Name::new(name)), 9);
+            lost.into_iter()
+                .map(|one| (one.slot, one.source.cluster.to_string(), one.by.0))
+                .collect::<Vec<_>>()
+        };
+        let by_the_older = (copy(), "workload".to_owned(), Name::new("older"));
+        assert_eq!((lost(&world, "older"), lost(&world, "younger")), (vec![], vec![by_the_older]));
+        let selects = |world: &World, name: &str| world.engine.selected_count(&RouteId(Name::new(name)));
+        assert_eq!((selects(&world, "older"), selects(&world, "younger")), (1, 1));
+        world.remove(&key("tenant", "configmaps", "till", "pos"));
+        world.run();
+        assert_eq!(lost(&world, "younger"), [], "nobody else wants it any more");
+        assert_eq!((selects(&world, "older"), selects(&world, "younger")), (0, 1));
     }
 }
 
