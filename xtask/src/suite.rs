@@ -28,6 +28,10 @@ const UNIT_LIMIT: Duration = Duration::from_mins(10);
 const REAL_LIMIT: Duration = Duration::from_mins(30);
 /// The same at full length of the long trials.
 const SOAK_LIMIT: Duration = Duration::from_hours(4);
+/// How many tests of a program run at once, as libtest reads it.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// The same on hubs: tests there wait for periods and hardly for servers, so that the processors are idle with one for each.
+const HUB_TESTS_AT_ONCE: &str = "6";
 /// How many lines of a failed program's log are shown.
 const LINES_SHOWN: usize = 120;
 
@@ -278,6 +282,9 @@ impl Surroundings {
         }
         if let Some(hub) = &self.hub {
             command.env(mailboat_testkit::HUB_VARIABLE, hub);
+            if std::env::var_os(TEST_THREADS).is_none() {
+                command.env(TEST_THREADS, HUB_TESTS_AT_ONCE);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@
 //! **Never here:** knowledge of how a server works. It asks, and compares.
 //!
 //! Reading order: [`script`], `play` (a case on one server), [`plain`], [`difference`], [`known`], [`run`],
-//! [`coverage`] (what all this shows).
+//! [`coverage`] and [`recorded`] (what all this shows).
 
 pub mod coverage;
 pub mod difference;
@@ -17,6 +17,7 @@ pub mod known;
 pub mod pick;
 pub mod plain;
 mod play;
+pub mod recorded;
 pub mod run;
 pub mod script;
 mod server;

@@ -24,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The headers that are compared.
 const HEADERS: [&str; 6] =
     ["content-type", "content-encoding", "warning", "retry-after", "allow", "www-authenticate"];
+/// What is taken for an answer, unless a case says otherwise.
+pub(crate) const ACCEPT: &str = "application/json";
 /// Who writes, as managed fields name it.
 const USER_AGENT: &str = "conformance/1.0";
 
@@ -85,9 +87,11 @@ impl Playing<'_> {
         match action {
             Action::Ask(ask) => Some(self.ask(ask).await),
             Action::Until { ask, code, holds } => Some(self.until(ask, *code, holds.as_ref()).await),
-            Action::Let { name, path } => {
+            Action::Let { name, path, after } => {
                 let value = pick::one(&self.last, path).cloned().unwrap_or_default();
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let cut = after.as_ref().and_then(|after| text.split_once(after.as_str()));
+                let text = cut.map_or_else(|| text.clone(), |(_, rest)| rest.to_owned());
                 self.words.insert(name.clone(), text);
                 None
             }
@@ -128,7 +132,7 @@ impl Playing<'_> {
         let mut request = Request::builder().method(ask.method.as_str()).uri(path.replace(' ', "%20"));
         request = request.header("user-agent", USER_AGENT);
         if !ask.headers.iter().any(|(name, _)| name == "accept") {
-            request = request.header("accept", "application/json");
+            request = request.header("accept", ACCEPT);
         }
         let body = match &ask.body {
             Body::Nothing => Vec::new(),

@@ -23,7 +23,8 @@
 //!
 //! Indented lines belong to the request above them: `>` is a header, `?` a path to which the comparison is confined, `|` a line
 //! of a body that is sent as it is; all else is the body in YAML, sent as JSON. `{ns}` is the case's own namespace,
-//! made when it is mentioned, `{id}` a word of the case's own, and `let` gives a name to a part of the last answer.
+//! made when it is mentioned, `{id}` a word of the case's own, and `let` gives a name to a part of the last answer, or with
+//! `after` to the rest of a text in it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -93,6 +94,8 @@ pub enum Action {
         name: String,
         /// Where in the body it is.
         path: String,
+        /// The text before it, in what stands there; none: all of it is meant.
+        after: Option<String>,
     },
     /// Opens a watch.
     Watch {
@@ -220,7 +223,11 @@ impl Action {
         match first {
             "let" => {
                 let (name, path) = rest.split_once(" = ").ok_or_else(missing)?;
-                Ok(Self::Let { name: name.to_owned(), path: path.to_owned() })
+                let (path, after) = match path.split_once(" after ") {
+                    Some((path, after)) => (path, Some(after.to_owned())),
+                    None => (path, None),
+                };
+                Ok(Self::Let { name: name.to_owned(), path: path.to_owned(), after })
             }
             "until" => {
                 let (code, rest) = rest.split_once(' ').ok_or_else(missing)?;

@@ -30,7 +30,7 @@ pub fn of_request(method: &str, path: &str, query: Option<&str>, headers: &Heade
     let (place, rest) = place(path);
     let query = Query::read(query).unwrap_or_default();
     let options = options(&query);
-    let accept = header(headers, ACCEPT.as_str());
+    let accept = accepted(headers);
     let acting = if headers.contains_key("impersonate-user") { " as another" } else { "" };
     let asked = match Asked::read(rest) {
         None => return Vec::new(),
@@ -52,7 +52,8 @@ pub fn of_request(method: &str, path: &str, query: Option<&str>, headers: &Heade
         }
     };
     let verb = verb(method, &asked, &query);
-    let content = header(headers, CONTENT_TYPE.as_str());
+    // A request without a body says nothing by its content type, which some clients give all the same.
+    let content = if method == "GET" { String::new() } else { header(headers, CONTENT_TYPE.as_str()) };
     let sending = if content.is_empty() { String::new() } else { format!(", sending {content}") };
     let part = if asked.subresource.is_empty() { String::new() } else { format!("/{}", asked.subresource) };
     let within = if asked.namespace.is_empty() { "" } else { " of a namespace" };
@@ -129,8 +130,16 @@ fn verb(method: &str, path: &ObjectPath, query: &Query) -> &'static str {
 
 fn header(headers: &HeaderMap, name: &str) -> String {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    let text = values.collect::<Vec<_>>().join(",").replace(' ', "");
-    if name == ACCEPT.as_str() && text.is_empty() { "anything".to_owned() } else { text }
+    values.collect::<Vec<_>>().join(",").replace(' ', "")
+}
+
+/// What is taken for an answer. Whoever takes anything is answered in JSON, as if he had said so.
+fn accepted(headers: &HeaderMap) -> String {
+    let text = header(headers, ACCEPT.as_str());
+    match text.as_str() {
+        "" | "*/*" | "application/json" | "application/json,*/*" => "JSON".to_owned(),
+        _ => text,
+    }
 }
 
 fn options(query: &Query) -> String {
@@ -179,7 +188,7 @@ mod tests {
         assert_eq!(
             seen,
             [
-                "how: patch/status of a namespace in a workspace, taking application/json, sending \
+                "how: patch/status of a namespace in a workspace, taking JSON, sending \
                  application/apply-patch+yaml, with fieldManager and force true",
                 "what: patch configmaps/status",
             ]
@@ -192,10 +201,8 @@ mod tests {
         );
         assert_eq!(
             watch,
-            [
-                "how: watch in a view of all workspaces, taking anything, with fieldSelector by metadata.name and \
-              resourceVersion and watch true"
-            ]
+            ["how: watch in a view of all workspaces, taking JSON, with fieldSelector by metadata.name and \
+              resourceVersion and watch true"]
         );
         for line in seen.iter().chain(&watch) {
             for word in ["secret", "till", "prices", "root", "espw", "77"] {
@@ -209,7 +216,7 @@ mod tests {
         let accept = [("accept", "application/json, */*")];
         assert_eq!(
             shapes("GET", "/apis/apps/v1?timeout=32s", &accept),
-            ["how: GET /apis/GROUP/VERSION in a server, taking application/json,*/*, with timeout"]
+            ["how: GET /apis/GROUP/VERSION in a server, taking JSON, with timeout"]
         );
         assert!(shapes("GET", "/nowhere", &accept).is_empty());
     }

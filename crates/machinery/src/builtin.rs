@@ -235,6 +235,12 @@ pub fn rules(kind: &KindId) -> Rules {
             check: Some(definition::check_definition),
             ..common
         },
+        ("apiregistration.k8s.io", "apiservices") => Rules {
+            generation: Generation::Spec,
+            status: with_status(&[&["spec"]]),
+            defaults: Some(network::default_api_service),
+            ..common
+        },
         _ => Rules { generation: Generation::Spec, status: with_status(&[&["spec"]]), ..common },
     }
 }

@@ -125,8 +125,9 @@ impl Call<'_> {
     /// What is sent, in the version in which it is kept.
     fn kept(&self, mut body: Value) -> Result<Value, Status> {
         if self.is_converted() {
-            convert::to_kept(&self.kind.id, &mut body)
-                .map_err(|error| Status::bad_request(error.to_string()))?;
+            convert::to_kept(&self.kind.id, &mut body).map_err(|error| {
+                Status::other(500, "InternalError", format!("Internal error occurred: {error}"))
+            })?;
         }
         Ok(body)
     }

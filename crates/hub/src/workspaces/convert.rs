@@ -143,7 +143,9 @@ fn schemas_to_kept(body: &mut Value) -> Result<(), Unconvertible> {
     if let Some(Value::Array(others)) = take_note(body, RESOURCE_SCHEMAS) {
         resources.extend(others);
     }
-    body["spec"]["resources"] = resources.into();
+    if !resources.is_empty() {
+        body["spec"]["resources"] = resources.into();
+    }
     Ok(())
 }
 
@@ -151,7 +153,7 @@ fn schemas_to_former(body: &mut Value) {
     let Some(Value::Array(resources)) = remove(body, ["spec", "resources"]) else { return };
     let (stored, others): (Vec<Value>, Vec<Value>) =
         resources.into_iter().partition(|resource| resource["storage"].get("crd").is_some());
-    note(body, RESOURCE_SCHEMAS, &others, &["name", "group", "schema", "storage"]);
+    note(body, RESOURCE_SCHEMAS, &others, &["name", "group", "schema", "storage"], true);
     if !stored.is_empty() {
         body["spec"]["latestResourceSchemas"] =
             stored.iter().map(|resource| resource["schema"].clone()).collect();
@@ -173,7 +175,7 @@ impl Claims {
             })
             .cloned()
             .collect();
-        note(body, self.older, &named, &Self::OLDER);
+        note(body, self.older, &named, &Self::OLDER, false);
         let more = take_note(body, self.newer).unwrap_or_default();
         let turned = claims.into_iter().map(|mut claim| {
             let all = claim["all"].as_bool().unwrap_or(false);
@@ -199,13 +201,16 @@ impl Claims {
             claim["verbs"] == json!(["*"]) && (!self.scoped || claim["selector"]["matchAll"] == true)
         };
         let more: Vec<Value> = claims.iter().filter(|claim| !everything(claim)).cloned().collect();
-        note(body, self.newer, &more, &Self::NEWER);
+        note(body, self.newer, &more, &Self::NEWER, false);
         let former = take_note(body, self.older).unwrap_or_default();
         let turned = claims.into_iter().map(|mut claim| {
             if self.scoped && claim["selector"]["matchAll"] == true {
                 claim["all"] = true.into();
             }
             drop_members(&mut claim, &["verbs", "selector"]);
+            if let Value::Object(members) = &mut claim {
+                members.retain(|_, value| *value != "");
+            }
             if let Some(known) = former.as_array().into_iter().flatten().find(|known| is_same(known, &claim))
             {
                 drop_members(&mut claim, &["all"]);
@@ -238,15 +243,20 @@ fn remove(body: &mut Value, [part, member]: [&str; 2]) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(member)
 }
 
-/// Keeps values in an annotation, their members in this order; none: nothing is kept.
-fn note(body: &mut Value, annotation: &str, values: &[Value], members: &[&str]) {
+/// Keeps values in an annotation, their members in this order, those that are empty if these are kept, too; without any
+/// values nothing is kept.
+fn note(body: &mut Value, annotation: &str, values: &[Value], members: &[&str], empty: bool) {
     if values.is_empty() {
         return;
     }
     let text = |value: &Value| {
         let parts = members.iter().filter_map(|member| Some((member, value.get(member)?)));
-        // Go leaves out what is empty, but for the group of a schema.
-        let said = parts.filter(|(_, part)| !matches!(part, Value::Null | Value::Bool(false)));
+        let says = |part: &Value| match part {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => empty || !text.is_empty(),
+            _ => true,
+        };
+        let said = parts.filter(|(_, part)| says(part));
         let said: Vec<String> = said.map(|(member, part)| format!("{member:?}:{part}")).collect();
         format!("{{{}}}", said.join(","))
     };
@@ -281,8 +291,8 @@ mod tests {
                     { "group": "", "name": "pods", "schema": "v1.pods.core", "storage": { "virtual": { "reference": {} } } },
                 ],
                 "permissionClaims": [
-                    { "group": "", "resource": "secrets", "verbs": ["get", "list"] },
-                    { "group": "", "resource": "configmaps", "verbs": ["*"] },
+                    { "resource": "secrets", "verbs": ["get", "list"] },
+                    { "resource": "configmaps", "verbs": ["*"] },
                 ],
             },
         });
@@ -292,7 +302,7 @@ mod tests {
         assert_eq!(body["spec"]["latestResourceSchemas"], json!(["v1.boats.sea.example"]));
         assert_eq!(
             body["spec"]["permissionClaims"],
-            json!([{ "group": "", "resource": "secrets" }, { "group": "", "resource": "configmaps" }])
+            json!([{ "resource": "secrets" }, { "resource": "configmaps" }])
         );
         assert!(body["spec"].get("resources").is_none());
         to_kept(&export::kind(), &mut body).unwrap();

@@ -112,7 +112,11 @@ impl Round<'_, '_> {
         }
         let awaited = texts(&body["status"]["initializers"]);
         let now = self.now();
-        let said = json!({ "status": status(body, &awaited, &[], &now) });
+        let mut said = json!({ "status": status(body, &awaited, &[], &now) });
+        if let Value::Object(members) = &mut said["status"] {
+            // They stay as whoever took off the last one wrote them.
+            members.remove("initializers");
+        }
         self.patch(&cluster.key, Part::Status, &said);
         let owner = &body["spec"]["owner"];
         let (Some(parent), Some(name)) = (owner["cluster"].as_str(), owner["name"].as_str()) else { return };

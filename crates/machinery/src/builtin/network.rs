@@ -1,9 +1,16 @@
-//! Services, Ingresses and NetworkPolicies.
+//! Services, APIServices, Ingresses and NetworkPolicies.
 
 use serde_json::{Value, json};
 
 use super::default;
 use crate::status::FieldError;
+
+/// Where the service behind an APIService is reached.
+pub(super) fn default_api_service(service: &mut Value) {
+    if service["spec"]["service"].is_object() {
+        default(&mut service["spec"]["service"], "port", 443);
+    }
+}
 
 pub(super) fn default_service(service: &mut Value) {
     default(service, "spec", json!({}));
