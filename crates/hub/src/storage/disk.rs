@@ -7,6 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use mailboat_machinery::{Change, Stored};
 use mailboat_object::{Key, Version};
@@ -21,6 +23,9 @@ pub(super) const FILE: &str = "hub.redb";
 const MARKER: &str = "hub.format";
 /// Objects are read once, at start; afterwards only the pages on the way to a change are looked at.
 const CACHE_BYTES: usize = 8 << 20;
+/// How much is handed over at once at the start, and how many such batches may wait.
+const BATCH_BYTES: usize = 256 << 10;
+const BATCHES_AHEAD: usize = 8;
 
 const OBJECTS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("objects");
 const KEPT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("kept");
@@ -142,15 +147,27 @@ impl Disk {
 }
 
 impl Storage for Disk {
+    /// One thread reads and checks, another makes objects of what was read: a start is mostly this.
     fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
         let path = &self.path;
         let database = self.database()?;
-        guarded(path, || {
-            let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
-            each_record(&transaction, path, |key, json| match each(decode_key(key, path)?, json) {
-                Err(StorageError::Object(bad)) => Err(StorageError::damaged(path, bad.to_string())),
-                taken => taken,
-            })
+        let mut take = |key: &[u8], json: &[u8]| match each(decode_key(key, path)?, json) {
+            Err(StorageError::Object(bad)) => Err(StorageError::damaged(path, bad.to_string())),
+            taken => taken,
+        };
+        thread::scope(|scope| {
+            let (batches, received) = mpsc::sync_channel(BATCHES_AHEAD);
+            let read = move || guarded(path, || read_ahead(database, path, &batches));
+            let reader = thread::Builder::new()
+                .name("load".to_owned())
+                .spawn_scoped(scope, read)
+                .map_err(|error| StorageError::file(path, "read", error))?;
+            let taken = received.iter().try_for_each(|batch: Batch| batch.each(&mut take));
+            // A reader that nobody listens to ends.
+            drop(received);
+            let read =
+                reader.join().unwrap_or_else(|_| Err(StorageError::damaged(path, "its pages make no sense")));
+            taken.and(read)
         })?;
         Ok(self.state.version)
     }
@@ -243,6 +260,57 @@ fn write_snapshot(
         drop((objects, kept));
         write_state(file, to, state)
     })
+}
+
+/// Records that were read and not yet looked into.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each key and each object ends.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    fn push(&mut self, key: &[u8], json: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(json);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    fn each(
+        &self,
+        mut take: impl FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let mut start = 0;
+        for (key_end, end) in &self.ends {
+            take(&self.bytes[start..*key_end], &self.bytes[*key_end..*end])?;
+            start = *end;
+        }
+        Ok(())
+    }
+}
+
+/// Reads everything, checks it, and hands it over in batches, as long as somebody takes them.
+fn read_ahead(database: &Database, path: &Path, batches: &SyncSender<Batch>) -> Result<(), StorageError> {
+    let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
+    let mut batch = Batch::default();
+    let mut heard = true;
+    each_record(&transaction, path, |key, json| {
+        batch.push(key, json);
+        if heard && batch.bytes.len() >= BATCH_BYTES {
+            heard = batches.send(std::mem::take(&mut batch)).is_ok();
+        }
+        if !heard {
+            batch = Batch::default();
+        }
+        Ok(())
+    })?;
+    if heard {
+        // Whoever does not take it has refused something before.
+        let _ = batches.send(batch);
+    }
+    Ok(())
 }
 
 /// Reads all records of a transaction and checks that they are all there as they were written.

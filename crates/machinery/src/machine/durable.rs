@@ -117,7 +117,8 @@ impl Machine {
 }
 
 impl Stored {
-    /// Reads an object back from what [`Stored::to_json`] wrote. It rests until somebody looks into it.
+    /// Reads an object back from what [`Stored::to_json`] wrote, which whoever kept it has to check. It rests until
+    /// somebody looks into it.
     pub fn from_json(key: Key, json: &[u8], flavor: Flavor, texts: &mut Texts) -> Result<Self, BadObject> {
         let shows_cluster = flavor == Flavor::Kcp;
         match Packed::read(json, shows_cluster, texts) {

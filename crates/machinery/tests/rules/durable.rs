@@ -128,7 +128,7 @@ fn a_server_comes_back_with_its_objects_and_without_its_history() {
 #[test]
 fn what_is_no_object_is_not_read() {
     for (json, why) in [
-        ("{", "it is not JSON"),
+        ("{", "it has no metadata"),
         ("[]", "it has no metadata"),
         (r#"{"metadata":{"uid":"u"}}"#, "it has no resourceVersion"),
         (r#"{"metadata":{"resourceVersion":"1"}}"#, "it has no uid"),
