@@ -314,6 +314,9 @@ impl Sea {
 
     /// What a process was shown of a kind somewhere, as of this time.
     pub(crate) fn reads(&mut self, who: Who, kind: &KindId, place: &str, at: u64) {
+        if kinds::configures(kind) {
+            self.truth.shows(kind, place);
+        }
         self.reads.entry((who, kind.clone())).or_default().insert(place.to_owned(), at);
     }
 

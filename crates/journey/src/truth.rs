@@ -45,6 +45,8 @@ pub(crate) struct Truth {
     objects: BTreeMap<Key, Arc<Stored>>,
     /// Those that are gone and that nobody meant to go, and since when.
     lost: BTreeMap<Key, u64>,
+    /// Configuration that some process was shown. What was lost before that nobody can know of.
+    shown: BTreeSet<Key>,
     dying: BTreeSet<ClusterId>,
     /// Every state of what is wanted, and since when.
     history: Vec<(u64, Arc<BTreeSet<Want>>)>,
@@ -80,6 +82,9 @@ impl Truth {
             match change.after() {
                 Some(object) if !object.is_deleting() => {
                     self.lost.remove(key);
+                    if self.objects.get(key).is_none_or(|known| known.uid != object.uid) {
+                        self.shown.remove(key);
+                    }
                     self.objects.insert(key.clone(), object);
                 }
                 Some(object) if deliberate => drop(self.objects.insert(key.clone(), object)),
@@ -127,6 +132,13 @@ impl Truth {
     /// Whether nobody meant an object to go, and it is gone.
     pub(crate) fn is_lost(&self, key: &Key) -> bool {
         self.lost.contains_key(key)
+    }
+
+    /// A process was shown the configuration of a kind, in one cluster or through a view.
+    pub(crate) fn shows(&mut self, kind: &KindId, place: &str) {
+        let here = |key: &&Key| key.kind == *kind && (*key.cluster.0 == *place || place.starts_with("view"));
+        self.shown
+            .extend(self.objects.keys().filter(here).filter(|key| !self.lost.contains_key(key)).cloned());
     }
 
     /// Somebody says that what is lost is not wanted any more.
@@ -188,6 +200,7 @@ impl Truth {
         let range = self.objects.range(from..);
         range
             .take_while(move |(key, _)| key.cluster == *cluster && key.kind == *kind)
+            .filter(|(key, _)| !self.lost.contains_key(key) || self.shown.contains(key))
             .map(|(_, object)| object)
     }
 
