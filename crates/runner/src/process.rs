@@ -20,6 +20,7 @@ use mailboat_cluster::{Catalog, Transport};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::{CallId, Ground, Order, Role, Turn, Where};
+use mailboat_engine::standing::Counts;
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Limits;
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
@@ -62,8 +63,9 @@ pub struct Process<R> {
     calls: usize,
     lease: Option<Lease>,
     instruments: Option<Arc<Instruments>>,
-    /// When what is costly to count is counted again.
+    /// When what is costly to count is counted again, and what it came to.
     count_at: Option<Instant>,
+    counted: Counts,
 }
 
 /// A place that is read.
@@ -108,6 +110,7 @@ impl<R: Role> Process<R> {
             lease: None,
             instruments: None,
             count_at: None,
+            counted: Counts::default(),
         }
     }
 

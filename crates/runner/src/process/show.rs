@@ -1,6 +1,7 @@
 //! What a process shows of itself, after each of its turns.
 
 use mailboat_engine::role::Role;
+use mailboat_engine::standing::Counts;
 use mailboat_store::Nature;
 use tokio::time::Instant;
 
@@ -24,20 +25,29 @@ impl<R: Role> Process<R> {
         instruments.metrics.ready(ready, degraded);
         instruments.metrics.depth(self.carrier.engine().depth());
         let due = self.count_at.is_none_or(|at| at <= now);
-        if self.standings.take_changed() || due {
+        if due {
             self.count_at = Some(now + TURNS_EVERY);
-            self.count(instruments);
+            self.counted = self.count(instruments);
+        }
+        // While thousands of workspaces are read, this changes with each of them.
+        if self.standings.take_changed() || due {
+            self.find(instruments);
         }
         let latest = now + TURNS_EVERY;
         Some(alarm.map_or(latest, |alarm| alarm.min(latest)))
     }
 
-    /// Counts what is costly to count, and says what was found.
-    fn count(&self, instruments: &Instruments) {
+    /// Counts what is costly to count, since all that is known is passed over for it.
+    fn count(&self, instruments: &Instruments) -> Counts {
         let (store, counts) = (self.followers.store(), self.carrier.engine().counts_of_all());
-        let metrics = &instruments.metrics;
-        metrics.known(store.len(), store.footprint_bytes());
-        metrics.counts(counts);
+        instruments.metrics.known(store.len(), store.footprint_bytes());
+        instruments.metrics.counts(counts);
+        counts
+    }
+
+    /// Says what was found of places and lists, and when it was last counted.
+    fn find(&self, instruments: &Instruments) {
+        let (metrics, counts) = (&instruments.metrics, self.counted);
         let (complete, incomplete) = self.standings.count();
         metrics.lists(complete, incomplete);
         for (id, place) in &self.places {
