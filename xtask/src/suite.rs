@@ -30,7 +30,9 @@ const REAL_LIMIT: Duration = Duration::from_mins(30);
 const SOAK_LIMIT: Duration = Duration::from_hours(4);
 /// How many tests of a program run at once, as libtest reads it.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// The same on hubs: tests there wait for periods and hardly for servers, so that the processors are idle with one for each.
+/// So many on real servers, for which they wait most of the time, and some for each other's turn.
+const REAL_TESTS_AT_ONCE: &str = "3";
+/// So many on hubs: tests there wait for periods and hardly for servers.
 const HUB_TESTS_AT_ONCE: &str = "6";
 /// How many lines of a failed program's log are shown.
 const LINES_SHOWN: usize = 120;
@@ -257,12 +259,6 @@ fn is_named(full_name: &str, name: &str) -> bool {
     full_name.contains(name) || full_name.contains(&name.replace('-', "_"))
 }
 
-/// So many tests of one program on real servers run at once: they wait for the servers most of the time, and some for each
-/// other's turn.
-const TESTS_AT_ONCE: &str = "3";
-/// The variable that tells a test program how many.
-const THREADS: &str = "RUST_TEST_THREADS";
-
 impl Surroundings {
     fn describe_to(&self, command: &mut Command) {
         if self.soak {
@@ -275,17 +271,18 @@ impl Surroundings {
             command.env(name, value);
         }
         if let Some(testbed) = &self.testbed {
-            command.env("MAILBOAT_TESTBED", testbed);
-            if std::env::var_os(THREADS).is_none() {
-                command.env(THREADS, TESTS_AT_ONCE);
-            }
+            at_once(command.env("MAILBOAT_TESTBED", testbed), REAL_TESTS_AT_ONCE);
         }
         if let Some(hub) = &self.hub {
-            command.env(mailboat_testkit::HUB_VARIABLE, hub);
-            if std::env::var_os(TEST_THREADS).is_none() {
-                command.env(TEST_THREADS, HUB_TESTS_AT_ONCE);
-            }
+            at_once(command.env(mailboat_testkit::HUB_VARIABLE, hub), HUB_TESTS_AT_ONCE);
         }
+    }
+}
+
+/// Tells a test program how many tests to run at once, unless whoever runs it did.
+fn at_once(command: &mut Command, tests: &str) {
+    if std::env::var_os(TEST_THREADS).is_none() {
+        command.env(TEST_THREADS, tests);
     }
 }
 
