@@ -30,7 +30,7 @@ Examples:
 /// a table of minutes per part and, alone on the last line, 'N passed, N failed'. A failing test is named with its
 /// log.
 ///
-/// Takes up to 60 minutes on a fresh machine, most of it for building the servers, and some 25 when they are built.
+/// Takes up to 60 minutes on a fresh machine, most of it for building the servers, and under 20 when they are built.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
