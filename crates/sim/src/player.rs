@@ -9,6 +9,7 @@
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::{Failure, Report};
@@ -17,8 +18,6 @@ use crate::{Failure, Report};
 const FAILURES_AT_MOST: usize = 5;
 /// How often it is said how far it has come.
 const SAY_EVERY: Duration = Duration::from_secs(5);
-/// How often it is looked whether all is done.
-const TICK: Duration = Duration::from_millis(20);
 
 /// What can be played.
 pub struct Player<'p> {
@@ -123,16 +122,19 @@ impl Player<'_> {
         };
         let began = Instant::now();
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..numbers.threads).map(|_| scope.spawn(|| self.work(&shared, numbers))).collect();
-            let mut said = began;
-            while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-                std::thread::sleep(TICK);
-                if said.elapsed() > SAY_EVERY {
-                    said = Instant::now();
-                    let done = shared.done.load(Ordering::Relaxed);
-                    eprintln!("{done} of {} {}, {:.1}/s", numbers.count, self.what, rate(done, began));
-                }
+            // Nothing is sent: the channel closes when the last thread has ended.
+            let (working, ended) = mpsc::channel::<()>();
+            for _ in 0..numbers.threads {
+                let (working, shared) = (working.clone(), &shared);
+                scope.spawn(move || {
+                    let _working = working;
+                    self.work(shared, numbers);
+                });
+            }
+            drop(working);
+            while ended.recv_timeout(SAY_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let done = shared.done.load(Ordering::Relaxed);
+                eprintln!("{done} of {} {}, {:.1}/s", numbers.count, self.what, rate(done, began));
             }
         });
         let (done, failed) = (shared.done.load(Ordering::Relaxed), shared.failed.load(Ordering::Relaxed));

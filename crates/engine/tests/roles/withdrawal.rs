@@ -19,8 +19,8 @@ fn defined(version: u64, made: u64) -> Serving {
     Serving::By(Definition { uid, deleting: false, version, made_seconds, identity: None })
 }
 
-#[test]
-fn a_definition_that_was_made_anew_between_event_and_look_deletes_nothing() {
+/// A source whose definition was made anew between the event of its deletion and the look at it, and its copy.
+fn lost_with_its_kind() -> World {
     let mut world = world();
     world.now = 5_000_000;
     world.put(&source(), config_map("1"));
@@ -31,6 +31,12 @@ fn a_definition_that_was_made_anew_between_event_and_look_deletes_nothing() {
     world.remove(&source());
     world.run_for(600_000);
     assert!(world.object(&copy()).is_some(), "it went with the definition before");
+    world
+}
+
+#[test]
+fn a_definition_that_was_made_anew_between_event_and_look_deletes_nothing() {
+    let mut world = lost_with_its_kind();
     let why = explain(&world, &copy());
     assert!(why.contains("may have gone with its kind"), "{why}");
     // Changed since, but older than the source: the same definition.
@@ -471,16 +477,7 @@ fn nothing_is_deselected_while_the_link_to_its_source_is_lost() {
 #[test]
 fn what_no_route_brings_there_goes_though_nobody_can_tell_what_became_of_its_source() {
     for still in [true, false] {
-        let mut world = world();
-        world.now = 5_000_000;
-        world.put(&source(), config_map("1"));
-        configure(&mut world, translator("p1", &[FLORIN]));
-        known(&mut world);
-        world.run();
-        world.kind = defined(1_000, 5_001);
-        world.remove(&source());
-        world.run_for(60_000);
-        assert!(world.object(&copy()).is_some(), "it may have gone with its kind");
+        let mut world = lost_with_its_kind();
         let mut elsewhere = translator("p1", &[GUILDER]);
         elsewhere.destinations =
             Some([Some(GUILDER), still.then_some(FLORIN)].into_iter().flatten().map(DestinationId).collect());

@@ -10,11 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mailboat_machinery::{Change, Seeded};
-use mailboat_object::Version;
+use mailboat_machinery::Seeded;
 
 use super::*;
-use backend::Device;
+use backend::{BeforeCommits, Device};
 use world::{config_map, delete, key, ledger_on, names, put, serve, settings, values};
 
 fn open(folder: &Path) -> Result<(Machine, Disk), StorageError> {
@@ -47,29 +46,14 @@ fn what_was_acknowledged_is_there_after_a_restart() {
 
 #[test]
 fn concurrent_writes_share_commits() {
-    struct Counting<S>(S, Arc<AtomicUsize>);
-    impl<S: Storage> Storage for Counting<S> {
-        fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
-            self.0.load(each)
-        }
-        fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
-            self.1.fetch_add(1, Ordering::Relaxed);
-            self.0.commit(changes)
-        }
-        fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
-            self.0.keep(name, value)
-        }
-        fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
-            self.0.kept(name)
-        }
-        fn snapshot(&self) -> Result<Snapshot, StorageError> {
-            self.0.snapshot()
-        }
-    }
     let folder = tempfile::tempdir().unwrap();
     let (machine, disk) = open(folder.path()).unwrap();
     let commits = Arc::new(AtomicUsize::new(0));
-    let ledger = Ledger::new(machine, Counting(disk, Arc::clone(&commits)), |_| {}).unwrap();
+    let counted = Arc::clone(&commits);
+    let counting = BeforeCommits(disk, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let ledger = Ledger::new(machine, counting, |_| {}).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..32 {
             let ledger = &ledger;
@@ -87,29 +71,12 @@ fn concurrent_writes_share_commits() {
 
 #[test]
 fn what_is_stored_is_told_while_something_else_is_on_its_way() {
-    struct Gated(Memory, Arc<Mutex<()>>);
-    impl Storage for Gated {
-        fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
-            self.0.load(each)
-        }
-        fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
-            let _open = self.1.lock().unwrap();
-            self.0.commit(changes)
-        }
-        fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
-            self.0.keep(name, value)
-        }
-        fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
-            self.0.kept(name)
-        }
-        fn snapshot(&self) -> Result<Snapshot, StorageError> {
-            self.0.snapshot()
-        }
-    }
     let gate = Arc::new(Mutex::new(()));
     let mut machine = Machine::new(settings());
     serve(&mut machine);
-    let ledger = Ledger::new(machine, Gated(Memory::default(), Arc::clone(&gate)), |_| {}).unwrap();
+    let passed = Arc::clone(&gate);
+    let gated = BeforeCommits(Memory::default(), move || drop(passed.lock().unwrap()));
+    let ledger = Ledger::new(machine, gated, |_| {}).unwrap();
     put(&ledger, "old", "1").unwrap();
     let closed = gate.lock().unwrap();
     let ((), stored) = ledger.write(|machine| config_map(machine, "new", "1"));

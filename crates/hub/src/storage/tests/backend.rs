@@ -1,14 +1,15 @@
-//! A disk that can be filled, and that can lose its power.
+//! A disk that can be filled, and that can lose its power; and stores whose commits can be counted and kept waiting.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use mailboat_machinery::{Random, Seeded};
+use mailboat_machinery::{Change, Random, Seeded};
+use mailboat_object::Version;
 use redb::StorageBackend;
 
 use crate::storage::disk::initialize;
-use crate::storage::{Disk, StorageError};
+use crate::storage::{Disk, EachObject, Snapshot, Storage, StorageError};
 
 /// What is on the disk, and what is only on its way there.
 #[derive(Clone, Debug)]
@@ -168,5 +169,31 @@ impl StorageBackend for Device {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.state().write(Write::At(place(offset), data.to_owned()))
+    }
+}
+
+/// A store to which something happens before each commit.
+pub(super) struct BeforeCommits<S, F>(pub(super) S, pub(super) F);
+
+impl<S: Storage, F: Fn() + Send + 'static> Storage for BeforeCommits<S, F> {
+    fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
+        self.0.load(each)
+    }
+
+    fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
+        (self.1)();
+        self.0.commit(changes)
+    }
+
+    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+        self.0.keep(name, value)
+    }
+
+    fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        self.0.kept(name)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        self.0.snapshot()
     }
 }
