@@ -252,15 +252,48 @@ async fn remove_wmw(name: &str, server: &ServerFlags) -> Result<()> {
         eprintln!("workspace {path}: not there");
         return Ok(());
     };
-    withdraw(&site.at(&path), &path).await?;
-    delete(&above, key, &found).await.map_err(failed)?;
+    let going = async || Ok(going(get(&above, key.clone()).await.map_err(failed)?.as_ref()));
+    withdraw(&site.at(&path), &path, going).await?;
+    delete(&above, key.clone(), &found).await.map_err(failed)?;
+    until_gone(&above, key, &path).await?;
     eprintln!("workspace {path}: removed");
     Ok(())
 }
 
+/// Whether a workspace is not there, or its deletion has begun.
+fn going(workspace: Option<&Value>) -> bool {
+    workspace.is_none_or(|found| !found["metadata"]["deletionTimestamp"].is_null())
+}
+
+/// Waits until a workspace that was deleted is gone with all that is in it.
+async fn until_gone(above: &Cluster, key: Key, path: &WorkspacePath) -> Result<()> {
+    let end = Instant::now() + WITHDRAWAL_LIMIT;
+    loop {
+        let found: Option<Value> = get(above, key.clone())
+            .await
+            .map_err(|fault| anyhow!("whether the workspace {path} is gone cannot be seen: {fault}"))?;
+        if found.is_none() {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            return Err(anyhow!(
+                "the workspace {path} is deleted and not gone yet; something in it still has a finalizer; `kubectl get \
+                 workspace {} -o yaml`, where it was made, says more",
+                path.name()
+            ));
+        }
+        sleep(GLANCE).await;
+    }
+}
+
 /// Deletes all placements of a workspace, and waits until the center has withdrawn what they placed. Withdrawals
-/// that it holds because they are many are confirmed: this command is the confirmation.
-async fn withdraw(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
+/// that it holds because they are many are confirmed: this command is the confirmation. A workspace that is going and
+/// denies itself is at the end of its deletion, and has no placements.
+async fn withdraw(
+    cluster: &Cluster,
+    path: &WorkspacePath,
+    going: impl AsyncFn() -> Result<bool>,
+) -> Result<()> {
     let kind = KindId::new(group::EDGE, "edgeplacements");
     let end = Instant::now() + WITHDRAWAL_LIMIT;
     let mut told = false;
@@ -268,6 +301,7 @@ async fn withdraw(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
         let placements = match list(cluster, &kind, "").await {
             Ok(placements) => placements,
             Err(fault) if fault.kind == FaultKind::Unserved => return Ok(()),
+            Err(fault) if fault.kind == FaultKind::Forbidden && going().await? => return Ok(()),
             Err(fault) => {
                 return Err(before_writing(
                     &format!("the EdgePlacements of {path} cannot be listed"),

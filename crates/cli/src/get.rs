@@ -13,7 +13,7 @@ use mailboat_object::catalog::Catalog;
 use mailboat_object::key::KindId;
 use mailboat_object::wire::FaultKind;
 use mailboat_registration::workspace::WorkspacePath;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::documents::{self, Format, write_out};
 use crate::failure::{before_writing, refusal};
@@ -25,6 +25,19 @@ use watch::Followed;
 
 /// Under which name the mailbox and the edge of an object are kept beside it while it is listed.
 const EDGE: &str = "mailboat.dev/edge";
+
+/// Prints objects as kubectl does: one that is asked for by its name as it is, those that are watched one by one, and all
+/// others as a list, however many there are.
+fn print(objects: &[Value], format: Format, arguments: &GetArguments) -> Result<()> {
+    let one_by_one = arguments.watch || (arguments.name.is_some() && objects.len() == 1);
+    match format {
+        Format::Yaml if one_by_one => documents::print(objects, format),
+        Format::Json if one_by_one => {
+            objects.iter().try_for_each(|object| documents::print(std::slice::from_ref(object), format))
+        }
+        _ => documents::print(&[json!({ "apiVersion": "v1", "kind": "List", "items": objects })], format),
+    }
+}
 
 /// Shows what is asked for.
 pub async fn run(arguments: &GetArguments) -> Result<()> {
@@ -42,11 +55,8 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
         return Err(refusal(format!("there is none called {name:?}")));
     }
     match arguments.output {
-        Listing::Yaml if !objects.is_empty() => documents::print(&objects, Format::Yaml)?,
-        Listing::Json if !(objects.is_empty() && arguments.watch) => {
-            documents::print(&objects, Format::Json)?;
-        }
-        Listing::Yaml | Listing::Json => {}
+        Listing::Yaml => print(&objects, Format::Yaml, arguments)?,
+        Listing::Json => print(&objects, Format::Json, arguments)?,
         Listing::Table if objects.is_empty() => eprintln!("there are none"),
         Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now()))?,
     }
@@ -267,7 +277,6 @@ fn object_columns() -> Vec<Column> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
 

@@ -7,6 +7,7 @@ mod embedded;
 mod example;
 mod folder;
 mod kubeconfig;
+mod servers;
 mod story;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ use self::embedded::Embedded;
 use self::example::WORKLOADS;
 use self::folder::Folder;
 use self::kubeconfig::Entry;
+use self::servers::Servers;
 use self::story::{Progress, Shown};
 use crate::failure::{bad_configuration, refusal};
 use crate::flags::{HubMode, ServerFlags, UpArguments};
@@ -56,6 +58,7 @@ pub async fn run(arguments: &UpArguments) -> Result<()> {
     let stop = StopSignal::new().context("signals cannot be heard")?;
     let folder = Folder::open(arguments.data.as_deref())?;
     log::begin_in(&folder.file("log"), &arguments.log_level)?;
+    let servers = Servers::settle(arguments, &folder)?;
     let mut running = Running::new();
     let stopped = async {
         stop.received().await;
@@ -63,7 +66,7 @@ pub async fn run(arguments: &UpArguments) -> Result<()> {
     };
     let ended = tokio::select! {
         ended = stopped => ended,
-        ended = stay_up(arguments, &folder, &mut running) => ended,
+        ended = stay_up(&servers, &folder, &mut running) => ended,
     };
     eprintln!("stopping …");
     running.end().await;
@@ -71,9 +74,9 @@ pub async fn run(arguments: &UpArguments) -> Result<()> {
 }
 
 /// Everything, until something of it ends by itself.
-async fn stay_up(arguments: &UpArguments, folder: &Folder, running: &mut Running) -> Result<()> {
+async fn stay_up(servers: &Servers, folder: &Folder, running: &mut Running) -> Result<()> {
     let progress = Progress::begin();
-    let mut up = Up::start(arguments, folder, running, &progress).await?;
+    let mut up = Up::start(servers, folder, running, &progress).await?;
     let contexts = folder.file("kubeconfig");
     up.write_contexts(&contexts)?;
     let root = ServerFlags { kubeconfig: Some(contexts.clone()), context: Some("root".to_owned()) };
@@ -82,30 +85,42 @@ async fn stay_up(arguments: &UpArguments, folder: &Folder, running: &mut Running
     running.center(up.center_source.clone(), up.center_is_given);
     describe_edges(&site, &mut up.edges).await?;
     progress.say("the edges are described in root:imw1; the center makes a mailbox for each");
-    let applied = folder.file(APPLIED);
+    let note = folder.file(APPLIED);
+    let applied_before = note.exists();
     for workload in &WORKLOADS {
         let cluster = workload_workspace(&site, workload.workspace).await?;
-        if !applied.exists() {
+        if !applied_before {
             workload.apply(&cluster).await?;
         }
     }
     if folder.is_kept() {
-        std::fs::write(&applied, "").with_context(|| format!("{} cannot be written", applied.display()))?;
+        std::fs::write(&note, "").with_context(|| format!("{} cannot be written", note.display()))?;
     }
-    progress.say("example1 is applied in root:wmw-c and root:wmw-s");
+    if !applied_before {
+        progress.say("example1 is applied in root:wmw-c and root:wmw-s");
+    }
     for edge in &up.edges {
         register(&site, edge).await?;
         running.syncer(edge).await?;
         progress.say(format!("the syncer of {} sails", edge.name));
     }
-    tokio::select! {
-        ended = running.failed() => return ended,
-        arrived = all_arrived(&up.edges, &progress) => arrived?,
+    // What was done to the example since it was first applied is not known here: there is nothing to wait for.
+    let state = if applied_before {
+        "everything runs again"
+    } else {
+        tokio::select! {
+            ended = running.failed() => return ended,
+            arrived = all_arrived(&up.edges, &progress) => arrived?,
+        }
+        "example1 is in place"
+    };
+    progress.say(state);
+    let mut shown = Vec::new();
+    for edge in &up.edges {
+        shown.push(edge.shown().await?);
     }
-    progress.say("example1 is in place");
     let kept = folder.is_kept().then(|| folder.path());
-    let shown: Vec<Shown> = up.edges.iter().map(Edge::shown).collect();
-    crate::documents::write_out(&story::all(&shown, up.center.server(), &contexts, kept))?;
+    crate::documents::write_out(&story::all(state, &shown, up.center.server(), &contexts, kept))?;
     running.failed().await
 }
 
@@ -129,13 +144,13 @@ struct Edge {
 
 impl Up {
     async fn start(
-        arguments: &UpArguments,
+        servers: &Servers,
         folder: &Folder,
         running: &mut Running,
         progress: &Progress,
     ) -> Result<Self> {
-        let names = edge_names(arguments);
-        let (center, center_file) = if let Some(file) = &arguments.center_kubeconfig {
+        let names = edge_names(servers);
+        let (center, center_file) = if let Some(file) = &servers.center {
             (Entry::read(file)?, file.clone())
         } else {
             let stop = running.stop_servers.subscribe();
@@ -149,9 +164,9 @@ impl Up {
         progress.say(format!("the center serves at {}", center.server()));
         let mut edges = Vec::new();
         for name in names {
-            let given = arguments.given.iter().find(|given| given.name == name);
-            let (entry, file) = if let Some(given) = given {
-                (Entry::read(&given.kubeconfig)?, given.kubeconfig.clone())
+            let given = servers.given.get(&name);
+            let (entry, file) = if let Some(file) = given {
+                (Entry::read(file)?, file.clone())
             } else {
                 let stop = running.stop_servers.subscribe();
                 let hub = Embedded::start(folder, &format!("edge-{name}"), HubMode::Cluster, stop).await?;
@@ -173,7 +188,7 @@ impl Up {
         }
         Ok(Self {
             center_source: Source::Kubeconfig { path: Some(center_file), context: None },
-            center_is_given: arguments.center_kubeconfig.is_some(),
+            center_is_given: servers.center.is_some(),
             center,
             edges,
         })
@@ -192,16 +207,17 @@ impl Up {
 }
 
 /// The embedded ones in their order, and those that are given beside them.
-fn edge_names(arguments: &UpArguments) -> Vec<String> {
-    let numbered = (EDGES.len() + 1..).map(|number| format!("edge-{number}"));
-    let names = EDGES.iter().map(|name| (*name).to_owned()).chain(numbered);
-    let mut names: Vec<String> = names.take(usize::from(arguments.edges)).collect();
-    for given in &arguments.given {
-        if !names.contains(&given.name) {
-            names.push(given.name.clone());
-        }
-    }
+fn edge_names(servers: &Servers) -> Vec<String> {
+    let mut names: Vec<String> = embedded_names(servers.edges).collect();
+    let beside: Vec<String> = servers.given.keys().filter(|name| !names.contains(name)).cloned().collect();
+    names.extend(beside);
     names
+}
+
+/// The names of so many edges.
+fn embedded_names(count: u16) -> impl Iterator<Item = String> {
+    let numbered = (EDGES.len() + 1..).map(|number| format!("edge-{number}"));
+    EDGES.iter().map(|name| (*name).to_owned()).chain(numbered).take(usize::from(count))
 }
 
 /// Sets the provider workspace up, as an administrator does once.
@@ -305,11 +321,7 @@ async fn register(site: &Site, edge: &Edge) -> Result<()> {
 async fn all_arrived(edges: &[Edge], progress: &Progress) -> Result<()> {
     let end = Instant::now() + ARRIVAL_LIMIT;
     for edge in edges {
-        let source = Source::Kubeconfig { path: Some(edge.kubeconfig.clone()), context: None };
-        let connection = Connection::open(source, mailboat_cluster::Settings::default())
-            .await
-            .map_err(|bad| bad_configuration(&bad))?;
-        let cluster = connection.cluster();
+        let cluster = edge.cluster().await?;
         for arrival in example::arrivals(&edge.name, !edge.is_given) {
             loop {
                 let came = arrival.is_at(&cluster, &edge.name).await;
@@ -344,10 +356,24 @@ fn below_root(name: &str) -> Result<WorkspacePath> {
 }
 
 impl Edge {
-    fn shown(&self) -> Shown {
-        let brought = example::arrivals(&self.name, true);
-        let holds: Vec<String> = brought.into_iter().map(|arrival| arrival.what).collect();
-        Shown { name: self.name.clone(), server: self.entry.server().to_owned(), holds: holds.join(", ") }
+    async fn cluster(&self) -> Result<Cluster> {
+        let source = Source::Kubeconfig { path: Some(self.kubeconfig.clone()), context: None };
+        let connection = Connection::open(source, mailboat_cluster::Settings::default()).await;
+        Ok(connection.map_err(|bad| bad_configuration(&bad))?.cluster())
+    }
+
+    /// What of the example is there now.
+    async fn shown(&self) -> Result<Shown> {
+        let cluster = self.cluster().await?;
+        let mut holds = Vec::new();
+        for arrival in example::arrivals(&self.name, true) {
+            // Whoever cannot be asked shows nothing.
+            if arrival.stands_at(&cluster).await.unwrap_or_default() {
+                holds.push(arrival.what);
+            }
+        }
+        let holds = if holds.is_empty() { "nothing of the example".to_owned() } else { holds.join(", ") };
+        Ok(Shown { name: self.name.clone(), server: self.entry.server().to_owned(), holds })
     }
 }
 

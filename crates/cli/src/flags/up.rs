@@ -20,12 +20,13 @@ Examples:
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = UP_NOTES)]
 pub struct UpArguments {
-    /// Keep everything in this folder: started again with it, all is as it was. By default nothing is kept
+    /// Keep everything in this folder: started again with it, all is as it was, with the same servers. By default nothing is
+    /// kept
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// How many edges
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub edges: u16,
+    /// How many edges [default: 2, or as many as the folder has]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub edges: Option<u16>,
     /// A kcp of your own in place of the embedded center, as an administrator of its root workspace
     #[arg(long, value_name = "FILE")]
     pub center_kubeconfig: Option<PathBuf>,

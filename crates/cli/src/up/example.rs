@@ -118,4 +118,10 @@ impl Arrival {
         let found: Option<Value> = get(cluster, self.key.clone()).await?;
         Ok(found.is_some_and(|found| (self.fits)(&found, edge)))
     }
+
+    /// Whether it is there, in whatever form.
+    pub(super) async fn stands_at(&self, cluster: &Cluster) -> Result<bool, Fault> {
+        let found: Option<Value> = get(cluster, self.key.clone()).await?;
+        Ok(found.is_some())
+    }
 }

@@ -32,11 +32,17 @@ pub(super) struct Shown {
 }
 
 /// What is there, how to look at it, what to try.
-pub(super) fn all(edges: &[Shown], center: &str, kubeconfig: &Path, kept: Option<&Path>) -> String {
+pub(super) fn all(
+    state: &str,
+    edges: &[Shown],
+    center: &str,
+    kubeconfig: &Path,
+    kept: Option<&Path>,
+) -> String {
     let mut text = String::new();
     let width = edges.iter().map(|edge| edge.name.len()).max().unwrap_or_default().max("center".len());
     // Writing to a text does not fail.
-    let _ = writeln!(text, "\nexample1 is in place. What runs where:\n");
+    let _ = writeln!(text, "\n{state}. What runs where:\n");
     let _ = writeln!(text, "  {:width$}  {center}", "center");
     let _ = writeln!(text, "  {:width$}    root:imw1   which edges there are", "");
     for workload in &WORKLOADS {

@@ -49,7 +49,20 @@ fn the_example_travels_to_both_edges_and_is_there_again_after_a_restart() {
     again.until_in_place();
     let after = well(&run(&copies));
     assert_eq!(uids(&after), uids(&before), "they are the same objects");
+
+    // What somebody does to the example stays so, and a later start does not wait for what was there before.
+    let moved = run(&["ensure", "location", "florin", "env=test", "--imw", "root:imw1", "--context", "root"]);
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    again.until(|| named(&well(&run(&copies))) == ["commond"], "it leaves florin");
     again.interrupt();
+    let mut later = Up::start(folder.path(), &["--data", "kept"]);
+    later.until_in_place();
+    assert!(later.said().contains("everything runs again"), "{}", later.said());
+    assert_eq!(named(&well(&run(&copies))), ["commond"]);
+    later.interrupt();
+    let refused = mailboat(folder.path(), &["up", "--data", "kept", "--edge", "florin=f"], "");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("is an embedded one"), "{said}");
 }
 
 #[test]

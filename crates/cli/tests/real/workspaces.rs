@@ -97,9 +97,9 @@ impl Scene {
         assert!(said.err.contains("SyncTarget guilder: unchanged"), "{said:?}");
         ensure(&["env=dev", "rack=7"]).await.well();
         let edges = mailboat(self.file(), &["get", "edges", "-w", &imw, "-o", "json"]).await.well();
-        let edge: Value = serde_json::from_str(&edges.out).unwrap();
+        let edges: Value = serde_json::from_str(&edges.out).unwrap();
         assert_eq!(
-            edge["metadata"]["labels"],
+            edges["items"][0]["metadata"]["labels"],
             serde_json::json!({ "id": "guilder", "env": "dev", "rack": "7" })
         );
         let table = mailboat(self.file(), &["get", "edges", "-w", &imw]).await.well();

@@ -37,10 +37,17 @@ impl Up {
 
     /// Waits until it says that everything is in place.
     pub(crate) fn until_in_place(&mut self) {
+        let said = self.said.clone();
+        let in_place = || std::fs::read_to_string(&said).unwrap().contains("Ctrl-C stops everything");
+        self.until(in_place, "everything is in place");
+    }
+
+    /// Waits until something holds.
+    pub(crate) fn until(&mut self, holds: impl Fn() -> bool, what: &str) {
         let end = Instant::now() + LIMIT;
-        while !self.said().contains("Ctrl-C stops everything") {
-            assert!(self.child.try_wait().unwrap().is_none(), "it ended:\n{}", self.said());
-            assert!(Instant::now() < end, "it takes too long:\n{}", self.said());
+        while !holds() {
+            assert!(self.child.try_wait().unwrap().is_none(), "{what}: it ended:\n{}", self.said());
+            assert!(Instant::now() < end, "{what}: it takes too long:\n{}", self.said());
             std::thread::sleep(Duration::from_millis(100));
         }
     }

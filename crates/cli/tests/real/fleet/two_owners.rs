@@ -1,9 +1,11 @@
 //! Scenario `two-owners`: two workspaces place an object of the same name on one edge. The older placement wins, the other is
 //! told, and takes over without a gap when the first lets go.
 
+use jiff::Timestamp;
+use mailboat_testkit::wait_until;
 use serde_json::{Value, json};
 
-use super::{EDGE, Fleet, Named, Place};
+use super::{EDGE, Fleet, Named, Place, SOON};
 use crate::harbor::{config_map, namespace, put};
 
 const NOTE: Named<'_> = ("v1", "ConfigMap", "pier", "note");
@@ -24,6 +26,17 @@ async fn place(fleet: &Fleet, name: &str) -> Place {
     workload
 }
 
+/// Waits until what is made from now on is younger: servers write times in whole seconds.
+async fn is_elder(elder: &Place) {
+    let placement = elder.get((EDGE, "EdgePlacement", "", "elder")).await.unwrap();
+    let made: Timestamp = placement["metadata"]["creationTimestamp"].as_str().unwrap().parse().unwrap();
+    let later = wait_until("another second", SOON, async || {
+        let now = Timestamp::now().as_second();
+        if now > made.as_second() { Ok(()) } else { Err(now.to_string()) }
+    });
+    later.await.unwrap();
+}
+
 fn says(text: &str) -> impl Fn(&Value) -> bool {
     move |note| note["data"]["text"] == text
 }
@@ -34,6 +47,7 @@ async fn two_owners() {
     let guilder = fleet.edge("guilder").await;
     let elder = place(&fleet, "elder").await;
     let first = guilder.until(NOTE, "the elder's", says("elder")).await;
+    is_elder(&elder).await;
     let younger = place(&fleet, "younger").await;
     let conflict = |found: &Value| found["status"]["conflicts"][0].clone();
     let placement = (EDGE, "EdgePlacement", "", "younger");
