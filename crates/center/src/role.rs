@@ -8,6 +8,7 @@ mod installing;
 mod mailboxes;
 mod placing;
 mod reading;
+mod ready;
 mod statuses;
 mod summing;
 mod telling;
@@ -109,8 +110,6 @@ pub struct CenterRole {
     noticed: BTreeSet<Key>,
     /// Workspaces in which something was seen or made anew, whose placements may have to say something else.
     fresh: BTreeSet<ClusterId>,
-    /// Placements that want what others have. Whether that is still so shows in no change of their own.
-    contested: BTreeSet<Key>,
     retold: Moment,
     /// What was learned and asks for orders that are given later.
     waiting: Vec<Order>,
@@ -170,7 +169,6 @@ impl CenterRole {
             orphans: BTreeSet::new(),
             noticed: BTreeSet::new(),
             fresh: BTreeSet::new(),
-            contested: BTreeSet::new(),
             retold: Moment::default(),
             waiting: Vec::new(),
             interests: Vec::new(),
@@ -506,6 +504,8 @@ impl Role for CenterRole {
         self.follow(&mut orders);
         self.forget_seen_out(store, engine);
         let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &self.endings, &mut orders);
+        // Before what changed is configured: of that, nothing is evaluated yet that could be told.
+        let retell_at = self.retell(now.mono, engine);
         self.configure(&mut orders);
         if self.started {
             for slot in std::mem::take(&mut self.noticed) {
@@ -521,7 +521,6 @@ impl Role for CenterRole {
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
         let ask_at = self.ask(now.mono, store, engine, &mut orders);
-        let retell_at = self.retell(now.mono, engine);
         let install_at = self.install(now.mono, &mut orders);
         let status_at = self.write_statuses(now, store, engine, &mut orders);
         let summary_at = self.sum_up(now, store, engine, &mut orders);

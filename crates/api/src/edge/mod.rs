@@ -26,8 +26,8 @@ pub use inventory::{
 };
 pub use options::{DeletePropagation, DeliveryOptions, OwnerSelector, UpsyncOptions};
 pub use placement::{
-    DownsyncObjectTest, EdgePlacement, EdgePlacementSpec, EdgePlacementStatus, HeldCopy, MatchedKind,
-    PlacementConflict, UpsyncSet,
+    DownsyncObjectTest, EdgePlacement, EdgePlacementSpec, EdgePlacementStatus, HeldCopy, PlacementConflict,
+    UpsyncSet,
 };
 pub use reference::{AwaitedConfirmation, ObjectReference, ValidationError};
 pub use slice::{

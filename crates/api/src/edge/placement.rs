@@ -38,7 +38,7 @@ use crate::condition::Condition;
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "whether everything selected is delivered"
+        description = "whether all that it selects is in its edges' mailboxes as it should be"
     ),
     printcolumn(
         name = "Reason",
@@ -171,11 +171,6 @@ pub struct EdgePlacementStatus {
     #[schemars(range(min = 0))]
     pub matched_object_count: Option<i64>,
 
-    /// The selected objects, counted by kind.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 200))]
-    pub matched_kinds: Vec<MatchedKind>,
-
     /// What in the specification cannot work as written. The rest of it goes on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
@@ -199,24 +194,6 @@ pub struct EdgePlacementStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-}
-
-/// How many objects of one kind are selected.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MatchedKind {
-    /// The API group; empty for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub group: String,
-
-    /// The lowercase plural.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub resource: String,
-
-    /// How many objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub count: Option<i64>,
 }
 
 /// An object that this placement and something else both want in the same place.

@@ -16,7 +16,7 @@ use mailboat_api::names::{annotation, finalizer};
 use mailboat_engine::plan::ChangeId;
 use mailboat_engine::role::{CallId, Ground, Order};
 use mailboat_object::digest::digest_of_value;
-use mailboat_object::key::{ClusterId, Key, Name};
+use mailboat_object::key::{ClusterId, Key, Name, Version};
 use mailboat_object::object::{Keep, Object, Place};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use mailboat_store::time::Moment;
@@ -41,7 +41,8 @@ pub(super) struct Endings {
     unseen: BTreeSet<Key>,
     /// Those of them that were read.
     found: Vec<Arc<Object>>,
-    writes: BTreeMap<CallId, Key>,
+    /// What is written, and the version that it is written to.
+    writes: BTreeMap<CallId, (Key, Version)>,
     reads: BTreeMap<CallId, Key>,
     looks: BTreeMap<CallId, Key>,
     /// Those that the center may not patch, and so cannot keep until what they placed has gone.
@@ -218,13 +219,16 @@ impl Endings {
     ) -> Option<Moment> {
         let mut wake: Option<Moment> = None;
         let mut at_last = |at: Moment| wake = Some(wake.map_or(at, |wake| wake.min(at)));
-        let calls = [&self.writes, &self.reads, &self.looks];
-        let free = |key: &Key| !calls.iter().any(|calls| calls.values().any(|busy| busy == key));
+        let asked = [&self.reads, &self.looks];
+        let free = |key: &Key| {
+            let mut busy = asked.iter().flat_map(|calls| calls.values());
+            !busy.any(|busy| busy == key) && !self.writes.values().any(|(busy, _)| busy == key)
+        };
         let (mut writes, mut reads, mut looks) = (Vec::new(), Vec::new(), Vec::new());
         for (key, object) in self.bare.iter().filter(|(key, _)| free(key)) {
             match self.not_before.get(key).filter(|at| **at > now) {
                 Some(at) => at_last(*at),
-                None => writes.push((key.clone(), finalizers(object, true, &self.manager))),
+                None => writes.push((Arc::clone(object), true)),
             }
         }
         for (key, ending) in self.ending.iter().filter(|(key, _)| free(key)) {
@@ -235,7 +239,7 @@ impl Endings {
                 }
                 None if ending.withdrawn && bears_ours(&ending.object) => {
                     if nothing_left(key) {
-                        writes.push((key.clone(), finalizers(&ending.object, false, &self.manager)));
+                        writes.push((Arc::clone(&ending.object), false));
                     } else {
                         at_last(now + GLANCE_EVERY);
                     }
@@ -244,7 +248,7 @@ impl Endings {
             }
         }
         for key in self.unseen.iter().filter(|key| free(key)) {
-            let acts = writes.iter().any(|(other, _)| other == key) || looks.contains(key);
+            let acts = writes.iter().any(|(object, _)| object.key == *key) || looks.contains(key);
             match self.read_at.get(key).filter(|at| **at > now) {
                 Some(at) => at_last(*at),
                 None if acts => at_last(now + GLANCE_EVERY),
@@ -266,11 +270,12 @@ impl Endings {
             orders.push(Order::Look(id, key.cluster.clone(), key.kind.clone()));
             self.looks.insert(id, key);
         }
-        for (key, verb) in writes.into_iter().take(MOST_UNDER_WAY.saturating_sub(self.writes.len())) {
-            let id = id();
+        for (object, add) in writes.into_iter().take(MOST_UNDER_WAY.saturating_sub(self.writes.len())) {
+            let (id, key) = (id(), object.key.clone());
             orders.push(Order::Reach(key.cluster.clone()));
+            let verb = finalizers(&object, add, &self.manager);
             orders.push(Order::Call(id, Call { key: key.clone(), verb, part: Part::Whole, dry_run: false }));
-            self.writes.insert(id, key);
+            self.writes.insert(id, (key, object.version));
         }
         wake
     }
@@ -312,7 +317,7 @@ impl Endings {
             }
             return true;
         }
-        let Some(key) = self.writes.remove(&id) else { return false };
+        let Some((key, version)) = self.writes.remove(&id) else { return false };
         match reply {
             Ok(_) => {
                 if self.unpatchable.remove(&key) {
@@ -321,6 +326,12 @@ impl Endings {
                 // What was written is seen soon; until then there is nothing to write.
                 self.bare.remove(&key);
                 self.not_before.insert(key, now + AGAIN_AFTER);
+            }
+            // It changed meanwhile: what it is now may be seen already, or is written when it is seen.
+            Err(fault) if fault.kind == FaultKind::Conflict && self.bare.contains_key(&key) => {
+                if self.bare.get(&key).is_some_and(|bare| bare.version == version) {
+                    self.bare.remove(&key);
+                }
             }
             Err(fault) => {
                 let forbidden = fault.kind == FaultKind::Forbidden;

@@ -1,8 +1,8 @@
 //! What the center says on placements, and of all edges together.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mailboat_api::condition::types;
 use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
@@ -16,10 +16,11 @@ use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
 
+use super::ready::Standing;
 use super::statuses::{Sight, Statuses};
 use super::summing::Scene;
-use super::withheld::Withheld;
-use super::{CenterRole, summing, withheld};
+use super::withheld::{Conditions, Withheld};
+use super::{CenterRole, ready, summing, withheld};
 use crate::schedule::PlacementFacts;
 use crate::translate::route_name;
 
@@ -28,6 +29,25 @@ const MOST_LISTED: usize = 20;
 
 /// What placements select is counted anew at most this often, whatever changes.
 const RETELL_EVERY: Duration = Duration::from_secs(1);
+
+/// How that stands what a placement selects.
+struct Selected {
+    matched: usize,
+    conflicts: Vec<PlacementConflict>,
+    held: Vec<HeldCopy>,
+    not_current: Vec<NotCurrent>,
+}
+
+impl Selected {
+    fn into_status(self) -> Value {
+        let Self { matched, conflicts, held, .. } = self;
+        json!({
+            "matchedObjectCount": matched,
+            "conflicts": if conflicts.is_empty() { Value::Null } else { json!(conflicts) },
+            "held": if held.is_empty() { Value::Null } else { json!(held) },
+        })
+    }
+}
 
 impl CenterRole {
     /// What a placement's status should say.
@@ -39,27 +59,36 @@ impl CenterRole {
         placement: &Object,
     ) -> Option<Value> {
         let withheld = self.withheld.get(&placement.key);
-        let (unpatchable, known) = (self.endings.is_unpatchable(&placement.key), self.reading.knows_all());
-        let conditions = withheld::conditions(placement, withheld, unpatchable, known, now.wall_seconds);
-        let mut held_back = json!({ "conditions": conditions });
-        if withheld.is_some() || known {
+        let (unpatchable, known_all) =
+            (self.endings.is_unpatchable(&placement.key), self.reading.knows_all());
+        let mut conditions = Conditions::of(placement, now.wall_seconds);
+        conditions.tell_held(withheld, unpatchable, known_all);
+        let mut held_back = json!({});
+        if withheld.is_some() || known_all {
             held_back["awaitingConfirmation"] = json!(withheld.map(Withheld::awaited));
         }
         let Some(known) = self.placements.get(&placement.key) else {
             // All that is left to be said of one that is on its way out.
+            held_back["conditions"] = conditions.listed();
             return self.endings.is_withdrawn(&placement.key).then_some(held_back);
         };
         let mut errors = PlacementFacts::of(placement).errors;
         errors.extend(known.what.validation_errors().iter().cloned());
+        let edges = self.schedule.destinations(&placement.key).count();
         let mut status = json!({
             "specGeneration": placement.generation,
             "matchingLocationCount": self.schedule.matching_locations(&placement.key),
-            "destinationCount": self.schedule.destinations(&placement.key).count(),
+            "destinationCount": edges,
             "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
         });
-        let selected =
-            self.reading.knows(&placement.key.cluster).then(|| self.selected(store, engine, placement));
-        for part in [Some(held_back), selected].into_iter().flatten() {
+        let knows = self.reading.knows(&placement.key.cluster);
+        let selected = knows.then(|| self.selected(store, engine, placement));
+        if let Some(Selected { conflicts, held, not_current, .. }) = &selected {
+            let standing = Standing { errors: &errors, edges, conflicts, held, not_current };
+            conditions.tell(ready::condition(&standing, conditions.of_this_generation(types::READY)));
+        }
+        held_back["conditions"] = conditions.listed();
+        for part in [Some(held_back), selected.map(Selected::into_status)].into_iter().flatten() {
             if let (Some(status), Value::Object(part)) = (status.as_object_mut(), part) {
                 status.extend(part);
             }
@@ -67,8 +96,8 @@ impl CenterRole {
         Some(status)
     }
 
-    /// What a placement's status should say of what it selects.
-    fn selected(&self, store: &Store, engine: &Engine, placement: &Object) -> Value {
+    /// How that stands what a placement selects.
+    fn selected(&self, store: &Store, engine: &Engine, placement: &Object) -> Selected {
         let part = Part::Scope(ScopeId(route_name(&placement.key)));
         let not_current = engine.not_current(store, &part, MOST_LISTED);
         let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
@@ -99,17 +128,13 @@ impl CenterRole {
         let contested = engine.contested(&route, MOST_LISTED);
         let conflicts: Vec<PlacementConflict> =
             contested.iter().filter_map(|one| self.conflict(&placement.key, one)).collect();
-        json!({
-            "matchedObjectCount": engine.selected_count(&route),
-            "conflicts": if conflicts.is_empty() { Value::Null } else { json!(conflicts) },
-            "held": if held.is_empty() { Value::Null } else { json!(held) },
-        })
+        Selected { matched: engine.selected_count(&route), conflicts, held, not_current }
     }
 
     /// Has the statuses of placements looked at whose workspace saw changes, once all of those are evaluated. Gives back
     /// when to ask again.
     pub(super) fn retell(&mut self, now: Moment, engine: &Engine) -> Option<Moment> {
-        if (self.fresh.is_empty() && self.contested.is_empty()) || !self.started {
+        if self.fresh.is_empty() || !self.started {
             return None;
         }
         let due = self.retold + RETELL_EVERY;
@@ -121,15 +146,10 @@ impl CenterRole {
         }
         self.retold = now;
         let fresh = std::mem::take(&mut self.fresh);
-        let all = self.placements.keys().filter(|key| fresh.contains(&key.cluster));
-        let looked_at: BTreeSet<Key> = all.cloned().chain(std::mem::take(&mut self.contested)).collect();
-        for key in looked_at {
-            self.statuses.touch(&key);
-            if !engine.contested(&RouteId(route_name(&key)), 1).is_empty() {
-                self.contested.insert(key);
-            }
+        for key in self.placements.keys().filter(|key| fresh.contains(&key.cluster)) {
+            self.statuses.touch(key);
         }
-        (!self.contested.is_empty()).then_some(now + RETELL_EVERY)
+        None
     }
 
     /// The name of an edge that a placement goes to, by the uid of its SyncTarget.
@@ -145,18 +165,20 @@ impl CenterRole {
         Some(PlacementConflict {
             object: Some(reference(&contested.source)),
             edge: self.edge_of(placement, uid)?,
-            message: format!("{with} places an object of the same name there, and is older"),
+            message: format!("{with} places an object of the same name there, and the older of two goes first"),
             with,
         })
     }
 
-    /// A copy stands otherwise: the placements of its workspace that go there may have something to say.
+    /// A copy stands otherwise, or others want to have it: the placements that go there from the workspaces of all who
+    /// want it may have something to say, also of what an older one has.
     pub(super) fn touch_placements_of(&mut self, slot: &Key, engine: &Engine) {
-        let Some(source) = engine.claimant(slot) else { return };
         let Some(uid) = self.mailboxes.of(&slot.cluster) else { return };
-        let going = self.going_to.get(uid).into_iter().flatten();
-        for placement in going.filter(|placement| placement.cluster == source.cluster) {
-            self.statuses.touch(placement);
+        let Some(going) = self.going_to.get(uid) else { return };
+        for (_, source) in engine.claims(slot) {
+            for placement in going.iter().filter(|placement| placement.cluster == source.cluster) {
+                self.statuses.touch(placement);
+            }
         }
     }
 

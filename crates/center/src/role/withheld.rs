@@ -101,33 +101,56 @@ fn keeping(unpatchable: bool) -> Condition {
     Condition { type_, status, reason, message, ..Condition::default() }
 }
 
-/// The conditions of a placement. Whether something is held, and that its deletion would not wait, is told from the first
-/// time on that it is so; that it is so no more, when that is `known`.
-pub(super) fn conditions(
-    placement: &Object,
-    withheld: Option<&Withheld>,
-    unpatchable: bool,
-    known: bool,
-    now_seconds: u64,
-) -> Value {
-    let before = placement.get(&["status", "conditions"]);
-    let mut conditions: Vec<Condition> =
-        before.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
-    let at = i64::try_from(now_seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
-    let now = Condition {
-        observed_generation: i64::try_from(placement.generation).ok(),
-        last_transition_time: at.map(Time),
-        ..Condition::default()
-    };
-    let mended = [known, bears_ours(placement)];
-    let said = [(withheld.is_some(), condition(withheld)), (unpatchable, keeping(unpatchable))];
-    for ((told, said), mended) in said.into_iter().zip(mended) {
-        if told || (mended && find(&conditions, &said.type_).is_some()) {
-            let Condition { type_, status, reason, message, .. } = said;
-            set(&mut conditions, Condition { type_, status, reason, message, ..now.clone() });
+/// The conditions of a placement, as they were and as they are to be.
+pub(super) struct Conditions {
+    listed: Vec<Condition>,
+    /// What is said of each that is told now.
+    now: Condition,
+    bears_ours: bool,
+}
+
+impl Conditions {
+    pub(super) fn of(placement: &Object, now_seconds: u64) -> Self {
+        let before = placement.get(&["status", "conditions"]);
+        let at = i64::try_from(now_seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        Self {
+            listed: before.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default(),
+            now: Condition {
+                observed_generation: i64::try_from(placement.generation).ok(),
+                last_transition_time: at.map(Time),
+                ..Condition::default()
+            },
+            bears_ours: bears_ours(placement),
         }
     }
-    if conditions.is_empty() { Value::Null } else { json!(conditions) }
+
+    /// Whether something is held, and that its deletion would not wait, is told from the first time on that it is so; that
+    /// it is so no more, when that is `known`.
+    pub(super) fn tell_held(&mut self, withheld: Option<&Withheld>, unpatchable: bool, known: bool) {
+        let mended = [known, self.bears_ours];
+        let said = [(withheld.is_some(), condition(withheld)), (unpatchable, keeping(unpatchable))];
+        for ((told, said), mended) in said.into_iter().zip(mended) {
+            if told || (mended && find(&self.listed, &said.type_).is_some()) {
+                self.tell(Some(said));
+            }
+        }
+    }
+
+    pub(super) fn tell(&mut self, said: Option<Condition>) {
+        if let Some(Condition { type_, status, reason, message, .. }) = said {
+            set(&mut self.listed, Condition { type_, status, reason, message, ..self.now.clone() });
+        }
+    }
+
+    /// One of them, if it was said of the placement as it is specified now.
+    pub(super) fn of_this_generation(&self, type_: &str) -> Option<&Condition> {
+        find(&self.listed, type_).filter(|said| said.observed_generation == self.now.observed_generation)
+    }
+
+    /// All of them, in the words of the API.
+    pub(super) fn listed(&self) -> Value {
+        if self.listed.is_empty() { Value::Null } else { json!(self.listed) }
+    }
 }
 
 impl CenterRole {

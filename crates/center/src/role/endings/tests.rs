@@ -1,5 +1,5 @@
 use mailboat_engine::look::{Definition, Serving};
-use mailboat_object::key::{Uid, Version};
+use mailboat_object::key::Uid;
 use serde_json::Value;
 
 use super::*;
@@ -31,7 +31,7 @@ fn ground(workspace_lives: bool, deleting: bool) -> Ground {
     Ground { workspace_lives, kind: Serving::By(binding) }
 }
 
-/// What is asked for in one turn: the look, and the finalizers that are written.
+/// What is asked for in one turn: the look, and the finalizers that are written to the version seen.
 fn turn(endings: &mut Endings, now: Moment, nothing_left: bool) -> (Option<CallId>, Option<(CallId, Value)>) {
     let (mut orders, mut calls) = (Vec::new(), 100 + now.0);
     endings.next(
@@ -50,7 +50,8 @@ fn turn(endings: &mut Endings, now: Moment, nothing_left: bool) -> (Option<CallI
     let written = orders.iter().find_map(|order| match order {
         Order::Call(id, Call { verb: Verb::Merge { body, .. }, .. }) => {
             let patch: Value = serde_json::from_slice(body).unwrap();
-            assert_eq!(patch["metadata"]["resourceVersion"], "7", "another's finalizer may be lost");
+            let version = &patch["metadata"]["resourceVersion"];
+            assert!(version == "7" || version == "8", "another's finalizer may be lost: {version}");
             Some((*id, patch["metadata"]["finalizers"].clone()))
         }
         _ => None,
@@ -74,6 +75,29 @@ fn a_placement_gets_our_finalizer_once_and_keeps_the_others() {
     assert_eq!(turn(&mut endings, NOW, false).1, None);
     endings.sees(&placement(|json| json["metadata"]["finalizers"] = ours()));
     assert_eq!(turn(&mut endings, Moment(100_000), false).1, None);
+}
+
+#[test]
+fn a_placement_that_changed_meanwhile_gets_our_finalizer_as_soon_as_that_is_seen() {
+    let conflict = || Err(Fault::new(FaultKind::Conflict, "it changed"));
+    let changed = || placement(|json| json["metadata"]["resourceVersion"] = json!("8"));
+    for seen_before_the_answer in [true, false] {
+        let mut endings = endings();
+        endings.sees(&placement(|_| ()));
+        let (_, written) = turn(&mut endings, NOW, false);
+        if seen_before_the_answer {
+            endings.sees(&changed());
+            endings.answered(NOW, written.unwrap().0, &conflict());
+        } else {
+            endings.answered(NOW, written.unwrap().0, &conflict());
+            assert_eq!(turn(&mut endings, NOW, false).1, None, "the same again would be refused again");
+            endings.sees(&changed());
+        }
+        assert!(
+            turn(&mut endings, NOW, false).1.is_some(),
+            "seen before the answer: {seen_before_the_answer}"
+        );
+    }
 }
 
 #[test]

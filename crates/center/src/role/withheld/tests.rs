@@ -28,6 +28,18 @@ fn is(type_: &str, status: &str, reason: &str) -> (String, String, String) {
     (type_.to_owned(), status.to_owned(), reason.to_owned())
 }
 
+fn conditions(
+    placement: &Object,
+    withheld: Option<&Withheld>,
+    unpatchable: bool,
+    known: bool,
+    now_seconds: u64,
+) -> Value {
+    let mut conditions = Conditions::of(placement, now_seconds);
+    conditions.tell_held(withheld, unpatchable, known);
+    conditions.listed()
+}
+
 #[test]
 fn a_placement_that_may_not_be_patched_says_that_its_deletion_does_not_wait() {
     let (none, ours) = (json!([]), json!([finalizer::CONFIGURATION]));
