@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use mailboat_api::edge::UpsyncSet;
 use mailboat_api::names::{MailboxName, export, group};
+use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::mutation::{Mutation, broken};
@@ -55,7 +56,7 @@ use self::withheld::Withheld;
 use self::workspaces::Workspaces;
 use crate::mailbox;
 use crate::schedule::{LocationFacts, Schedule, TargetFacts};
-use crate::translate::{Singletons, api_exports, api_resource_schemas};
+use crate::translate::{Singletons, api_exports, api_resource_schemas, route_name};
 use crate::what::What;
 
 /// Who a center is.
@@ -224,6 +225,7 @@ impl CenterRole {
         ];
         interests.extend(self.views.interests());
         interests.extend(self.workspaces.interests());
+        interests.extend(self.endings.given_up().into_iter().map(workspaces::of_placements));
         if interests != self.interests {
             self.interests.clone_from(&interests);
             orders.push(Order::Follow(interests));
@@ -314,12 +316,15 @@ impl CenterRole {
         }
     }
 
-    /// Workspaces whose placements are all gone, and all that these placed before them, may go out of sight.
-    fn forget_seen_out(&mut self, store: &Store, engine: &Engine) {
-        for cluster in self.endings.take_seen_out() {
-            if self.workspaces.placements(&cluster).next().is_none() {
+    /// What is left of placements that are gone may be others', and is held as such. Workspaces whose placements are all
+    /// gone, and all that these placed before them, may go out of sight.
+    fn forget_seen_out(&mut self, store: &Store, engine: &Engine, orders: &mut Vec<Order>) {
+        for placement in self.endings.take_seen_out() {
+            orders.push(Order::Disown(ScopeId(route_name(&placement))));
+            let cluster = &placement.cluster;
+            if !self.endings.are_in(cluster) && self.workspaces.placements(cluster).next().is_none() {
                 let copies = engine.slots().filter_map(|slot| store.get(slot).present());
-                self.guard.forget(&cluster, copies, &*self.marks);
+                self.guard.forget(cluster, copies, &*self.marks);
             }
         }
     }
@@ -502,8 +507,8 @@ impl Role for CenterRole {
         self.look_into_found(now, store);
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
-        self.forget_seen_out(store, engine);
-        let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &self.endings, &mut orders);
+        self.forget_seen_out(store, engine, &mut orders);
+        let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &mut orders);
         // Before what changed is configured: of that, nothing is evaluated yet that could be told.
         let retell_at = self.retell(now.mono, engine);
         self.configure(&mut orders);

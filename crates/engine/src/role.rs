@@ -96,6 +96,8 @@ pub enum Order {
     ConfigurationKnown(Option<u64>),
     /// Somebody confirmed a held change. One that does not fit is no error: what would go is another by now.
     Confirm(ScopeId, ChangeId),
+    /// A scope is no more: what still stands of it, and nobody claims, belongs to its cluster alone.
+    Disown(ScopeId),
     /// Look afresh at what a kind rests on in a cluster; see [`Ground`].
     Look(CallId, ClusterId, KindId),
     /// A small call of the role's own: a heartbeat, a status, a record. Never an object that a route carries.

@@ -89,6 +89,11 @@ impl SourceGone {
         self.seen_live() && !self.disputed
     }
 
+    /// Whether the last look found that it may have gone with something larger.
+    pub fn is_disputed(&self) -> bool {
+        self.disputed
+    }
+
     /// Whether it was confirmed, and so long ago that the source may well have been made anew since: whoever could not
     /// act on it at once looks again.
     pub fn is_stale(&self, now: u64) -> bool {

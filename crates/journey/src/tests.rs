@@ -68,6 +68,43 @@ fn a_definition_stays_while_copies_of_its_kind_are_held() {
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }
 
+/// What went with a definition may be another placement's. A center that ran all along and one that starts let go of the
+/// deleted one alike.
+#[test]
+fn a_deleted_placement_does_not_wait_for_copies_that_may_be_anothers() {
+    let lines = vec![
+        (1, Step::Put(Site::Workload, Cargo::Boat, 6, 0)),
+        (2, Step::Put(Site::Workload, Cargo::ConfigMap, 6, 0)),
+        (12, Step::Place(0, 0, 0)),
+        (13, Step::Place(1, 1, 0)),
+        (60_000, Step::DropDefinition(Site::Workload)),
+        (63_000, Step::Redefine(Site::Workload)),
+        (120_000, Step::Displace(0)),
+    ];
+    let script = Script { center: true, edges: 1, lines };
+    let report = world::play(143, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    // What it alone had placed is gone from the mailbox and the edge, and the boat is not.
+    assert!(report.arrived == 1 && report.deletions >= 2, "{report}");
+}
+
+/// The placements of a workspace whose binding goes are shown by no view, and a word on one is no word on the others.
+#[test]
+fn a_word_on_one_placement_lets_go_what_no_other_selects() {
+    for (other, left) in [(false, 0), (true, 4)] {
+        let mut lines: Vec<Line> = (0..4)
+            .map(|name| (u64::from(name), Step::Put(Site::Workload, Cargo::ConfigMap, name, 0)))
+            .collect();
+        lines.push((10, Step::Place(0, 0, 0)));
+        lines.push((60_000, Step::DropBinding(Site::Workload)));
+        lines.extend(other.then_some((90_000, Step::Place(1, 0, 0))));
+        lines.push((90_001, Step::ConfirmPlacement(0)));
+        let script = Script { center: true, edges: 1, lines };
+        let report =
+            world::play(155, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(report.arrived, left, "another: {other}: {report}");
+    }
+}
+
 /// What happens to configuration while the process that reads it is down: its binding goes, and it is bound again.
 fn rebound_while_down(who: Who, site: Site) -> [(u64, Step); 3] {
     [(60_000, Step::Crash(who, 20_000)), (61_000, Step::DropBinding(site)), (70_000, Step::Rebind(site))]

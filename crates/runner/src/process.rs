@@ -270,6 +270,7 @@ impl<R: Role> Process<R> {
                     tracing::info!(scope = %scope.0, %change, "withdrawal confirmed");
                 }
             }
+            Order::Disown(scope) => self.carrier.engine_mut().disown(&scope),
             Order::Look(id, cluster, kind) => self.look(id, cluster, kind),
             Order::Call(id, call) => self.call(id, call),
         }

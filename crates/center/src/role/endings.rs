@@ -49,8 +49,8 @@ pub(super) struct Endings {
     unpatchable: BTreeSet<Key>,
     /// Those of them of which that became otherwise.
     retell: Vec<Key>,
-    /// Where placements are gone after all that they placed.
-    seen_out: BTreeSet<ClusterId>,
+    /// Those that are gone after what they placed.
+    seen_out: BTreeSet<Key>,
     /// Not to be written or looked at before.
     not_before: BTreeMap<Key, Moment>,
     /// Not to be read before.
@@ -155,17 +155,20 @@ impl Endings {
         self.bare.remove(key);
         self.unseen.remove(key);
         if self.ending.remove(key).is_some_and(|ending| ending.withdrawn) {
-            self.seen_out.insert(key.cluster.clone());
+            self.seen_out.insert(key.clone());
         }
         self.not_before.remove(key);
         self.read_at.remove(key);
     }
 
-    /// Workspaces of which a placement is gone after all that it placed, and none is left on its way out.
-    pub(super) fn take_seen_out(&mut self) -> BTreeSet<ClusterId> {
-        let mut seen_out = std::mem::take(&mut self.seen_out);
-        seen_out.retain(|cluster| !self.ending.keys().any(|key| key.cluster == *cluster));
-        seen_out
+    /// Placements that are gone after what they placed.
+    pub(super) fn take_seen_out(&mut self) -> BTreeSet<Key> {
+        std::mem::take(&mut self.seen_out)
+    }
+
+    /// Whether a placement of a workspace is on its way out.
+    pub(super) fn are_in(&self, cluster: &ClusterId) -> bool {
+        self.ending.keys().any(|key| key.cluster == *cluster)
     }
 
     /// Whether somebody said that all that a placement placed goes.
@@ -173,13 +176,11 @@ impl Endings {
         self.ending.get(key).is_some_and(|ending| ending.withdrawn)
     }
 
-    /// Whether everything that a workspace placed goes, though nothing can be seen there any more: somebody confirmed it
-    /// on a placement that is deleted with its workspace.
-    pub(super) fn is_given_up(&self, cluster: &ClusterId) -> bool {
-        let withdrawn = |(key, ending): (&Key, &Ending)| {
-            key.cluster == *cluster && ending.withdrawn && ending.deleted == Some(Deleted::WithMore)
-        };
-        self.ending.iter().any(withdrawn)
+    /// The workspaces of placements that are deleted with something larger, and whose end somebody confirmed. That is a
+    /// word on those placements alone. Which others there are no view shows, so it is read in the workspaces themselves.
+    pub(super) fn given_up(&self) -> BTreeSet<&ClusterId> {
+        let withdrawn = |ending: &Ending| ending.withdrawn && ending.deleted == Some(Deleted::WithMore);
+        self.ending.iter().filter(|(_, ending)| withdrawn(ending)).map(|(key, _)| &key.cluster).collect()
     }
 
     /// Those that are deleted with their workspace and wait for a word, with the change that is to be confirmed.
@@ -190,10 +191,11 @@ impl Endings {
     }
 
     /// Those that may place nothing any more from now on: the configuration is known as a whole, and what each of them
-    /// placed is known to be its own.
-    pub(super) fn take_withdrawn(&mut self) -> Vec<Key> {
+    /// placed is known to be its own, since all that it may select in its workspace was read.
+    pub(super) fn take_withdrawn(&mut self, is_read: impl Fn(&ClusterId) -> bool) -> Vec<Key> {
         let mut taken = Vec::new();
-        for (key, ending) in self.ending.iter_mut().filter(|(_, ending)| !ending.withdrawn) {
+        let there = self.ending.iter_mut().filter(|(key, _)| is_read(&key.cluster));
+        for (key, ending) in there.filter(|(_, ending)| !ending.withdrawn) {
             let confirmed = match ending.deleted {
                 Some(Deleted::Alone) => true,
                 Some(Deleted::WithMore) => confirms(&ending.object, change(&ending.object)),

@@ -21,7 +21,6 @@ use mailboat_store::interest::PlaceId;
 use mailboat_store::store::Store;
 use mailboat_store::time::Moment;
 
-use super::endings::Endings;
 use super::workspaces::Workspaces;
 
 /// Where copies came from, and which of those origins cannot be seen.
@@ -100,17 +99,12 @@ impl Guard {
         now: Moment,
         store: &Store,
         workspaces: &Workspaces,
-        endings: &Endings,
         orders: &mut Vec<Order>,
     ) -> Option<Moment> {
-        let placements = KindId::new(group::EDGE, "edgeplacements");
-        let vouched = |cluster: &ClusterId| {
-            store.range(cluster, &placements, None).is_ok_and(|range| range.missing().is_ok())
-        };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
             let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
             let unread = selected_unread || workspaces.refuses(cluster);
-            (!vouched(cluster) || unread) && !endings.is_given_up(cluster)
+            !shows_placements(store, cluster) || unread
         };
         let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
         if held != self.held {
@@ -127,6 +121,12 @@ impl Guard {
         }
         self.told.due()
     }
+}
+
+/// Whether all placements of a workspace are shown, by the view or by the workspace itself.
+pub(super) fn shows_placements(store: &Store, cluster: &ClusterId) -> bool {
+    let placements = KindId::new(group::EDGE, "edgeplacements");
+    store.range(cluster, &placements, None).is_ok_and(|range| range.missing().is_ok())
 }
 
 /// Reads what cannot be read, and so keeps it from looking like something that nobody selects. What is read from there

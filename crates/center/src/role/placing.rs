@@ -245,7 +245,7 @@ impl CenterRole {
     fn count_singletons(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
         // Where something was placed before, what that left behind is still to be put right; but not in a workspace that
         // is given up. What cannot be read there must not keep its copies from being withdrawn.
-        let was_placed = self.homes.contains_key(cluster) && !self.endings.is_given_up(cluster);
+        let was_placed = self.homes.contains_key(cluster) && !self.endings.given_up().contains(cluster);
         if self.workspaces.placements(cluster).next().is_none() && !was_placed {
             self.counted.remove(cluster);
             orders.push(Order::Configure(SingletonRoute::id_of(cluster), None));

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::CenterRole;
 use super::endings::{bears_ours, confirms};
+use super::guard::shows_placements;
 use crate::mailbox;
 use crate::translate::{api_exports, route_name};
 
@@ -159,7 +160,9 @@ impl CenterRole {
         if self.known.is_none() || !self.stale.is_empty() || engine.is_busy() {
             return;
         }
-        for key in self.endings.take_withdrawn() {
+        let (reading, workspaces) = (&self.reading, &self.workspaces);
+        let is_read = |cluster: &ClusterId| reading.knows(cluster) || workspaces.refuses(cluster);
+        for key in self.endings.take_withdrawn(is_read) {
             self.places_no_more(&key);
             self.statuses.touch(&key);
         }
@@ -180,9 +183,14 @@ impl CenterRole {
             self.statuses.touch(&key);
         }
         let settled = self.known.is_some() && self.stale.is_empty() && orders.is_empty() && !engine.is_busy();
+        // Copies that may be another placement's are not waited for: nobody may ever know whether they are.
         let nothing_left = |placement: &Key| {
             let scope = ScopeId(route_name(placement));
-            settled && !engine.placed_by(&scope).any(|slot| self.mailboxes.is_standing(&slot.cluster, store))
+            let all_are_shown = shows_placements(store, &placement.cluster);
+            let anothers = |slot: &Key| all_are_shown && engine.may_be_anothers(store, slot);
+            let mut standing =
+                engine.placed_by(&scope).filter(|slot| self.mailboxes.is_standing(&slot.cluster, store));
+            settled && standing.all(anothers)
         };
         self.endings.next(now, nothing_left, || self.calls.fresh(), orders)
     }

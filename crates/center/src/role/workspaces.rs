@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use mailboat_api::names::group;
 use mailboat_engine::role::{Order, Where};
 use mailboat_engine::route::Sources;
 use mailboat_object::catalog::Catalog;
@@ -39,6 +40,12 @@ struct Workspace {
 /// A workspace as a place.
 pub(super) fn place(cluster: &ClusterId) -> PlaceId {
     PlaceId(Name::new(&format!("workspace/{cluster}")))
+}
+
+/// The placements of a workspace, read there.
+pub(super) fn of_placements(cluster: &ClusterId) -> Interest {
+    let kind = KindId::new(group::EDGE, "edgeplacements");
+    Interest { place: place(cluster), kind, filter: Filter::All, keep: Keep::Whole }
 }
 
 impl Workspaces {

@@ -110,6 +110,40 @@ impl Engine {
         }
     }
 
+    /// Whether what stands in a slot may be another's than the scope's that it last belonged to, and stays for that reason: its source
+    /// did not go alone, or nothing is served of it any more, and another route may have brought it there. So does what defines
+    /// the kind of something that stands there.
+    pub fn may_be_anothers(&self, store: &Store, slot: &Key) -> bool {
+        let Some(id) = self.slots.find(slot) else { return false };
+        let Some(state) = self.slots.get(id).filter(|state| state.claims.is_empty()) else { return false };
+        let Some(mark) = known_target(store, state).and_then(|target| self.our_mark_on(target)) else {
+            return false;
+        };
+        let source = source_of(state, &mark);
+        let lost = match store.get(source) {
+            Seen::Absent(_) => state.passing.gone.as_ref().is_some_and(|gone| gone.is_disputed()),
+            Seen::Unknown(doubt) => doubt.is_total(),
+            Seen::Present(_) => false,
+        };
+        (lost && !self.routes_between(source, &state.key.cluster).is_empty())
+            || self.takes_others_along(store, id)
+    }
+
+    /// A scope is no more, and nobody can be asked about it: what still stands of it and nobody claims is settled like all
+    /// else that nobody claims in its cluster.
+    pub fn disown(&mut self, scope: &ScopeId) {
+        let of_it = |slot: &SlotState| slot.claims.is_empty() && slot.scope.as_ref() == Some(scope);
+        for id in self.slots.matching(of_it) {
+            let Some(state) = self.slots.get_mut(id) else { continue };
+            state.scope = None;
+            let key = state.key.clone();
+            self.breaker.recall(scope, &key);
+            self.count(id);
+            self.stand_anew(id);
+            self.plan_later(id, Urgency::Listed);
+        }
+    }
+
     /// Counts a slot's object with the scope that it belongs to by now.
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };

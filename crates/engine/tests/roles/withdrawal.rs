@@ -1,5 +1,6 @@
 //! What is no longer wanted goes, and nothing else does.
 
+use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::look::{Definition, Serving};
 use mailboat_engine::route::DestinationId;
 use mailboat_engine::want::{Delivery, Policy};
@@ -43,6 +44,45 @@ fn a_definition_that_was_made_anew_between_event_and_look_deletes_nothing() {
     world.kind = defined(1_000, 4_000);
     world.run_for(600_000);
     assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+}
+
+#[test]
+fn what_went_with_its_kind_and_may_be_anothers_is_told_from_what_a_scope_alone_answers_for() {
+    let scope = ScopeId(Name::new("p1"));
+    for other in [false, true] {
+        let mut world = lost_with_its_kind();
+        if other {
+            configure(&mut world, translator("p2", &[FLORIN]));
+        }
+        world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+        world.run_for(600_000);
+        assert_eq!(world.object(&copy()).is_some(), other, "{}", explain(&world, &copy()));
+        assert_eq!(world.engine.may_be_anothers(&world.store, &copy()), other);
+        assert_eq!(world.engine.placed_by(&scope).count(), usize::from(other));
+        world.engine.disown(&scope);
+        world.run_for(600_000);
+        assert_eq!(world.object(&copy()).is_some(), other, "nobody lets go of it by that");
+        assert_eq!(world.engine.placed_by(&scope).count(), 0);
+        world.engine.configure(&world.store, &RouteId(Name::new("p2")), None);
+        world.run_for(600_000);
+        assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+    }
+}
+
+#[test]
+fn what_a_scope_alone_answers_for_is_not_anothers_though_others_read_its_source() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    for name in ["p1", "p2"] {
+        configure(&mut world, translator(name, if name == "p1" { &[FLORIN] } else { &[GUILDER] }));
+    }
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&copy().cluster).unwrap().away = true;
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(60_000);
+    assert!(world.object(&copy()).is_some(), "its edge is away");
+    assert!(!world.engine.may_be_anothers(&world.store, &copy()));
 }
 
 #[test]
@@ -157,7 +197,7 @@ fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_tha
         panic!("not held: {:?}", world.engine.verdict(&copy));
     };
     assert_eq!(written(&mut world), Vec::<String>::new());
-    let scope = mailboat_engine::breaker::ScopeId(Name::new("unclaimed/guilder"));
+    let scope = ScopeId(Name::new("unclaimed/guilder"));
     let another = mailboat_engine::plan::ChangeId(change.0 ^ 1);
     assert!(!world.engine.confirm(&scope, another), "another change was confirmed");
     world.run();
@@ -235,7 +275,7 @@ fn configuration_on_its_way_out_makes_nothing_and_changes_nothing_and_knows_its_
     known(&mut world);
     world.run();
     assert_eq!(written(&mut world), Vec::<String>::new());
-    let scope = mailboat_engine::breaker::ScopeId(Name::new("p1"));
+    let scope = ScopeId(Name::new("p1"));
     assert_eq!(world.engine.placed_by(&scope).count(), 19);
     // It goes: nineteen copies are much, and belong to what somebody deleted.
     world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
@@ -253,7 +293,7 @@ fn configuration_on_its_way_out_makes_nothing_and_changes_nothing_and_knows_its_
 #[test]
 fn what_two_want_belongs_to_the_elder_and_then_to_the_other() {
     let mut world = world();
-    let scope = |name: &str| mailboat_engine::breaker::ScopeId(Name::new(name));
+    let scope = |name: &str| ScopeId(Name::new(name));
     let belongs = |world: &World| ["p1", "p2"].map(|name| world.engine.placed_by(&scope(name)).count());
     world.put(&source(), config_map("1"));
     for (name, since) in [("p1", 1), ("p2", 2), ("p1", 1)] {

@@ -105,11 +105,12 @@ fn a_placement_deleted_by_itself_withdraws_what_it_placed_and_then_goes() {
     let mut endings = endings();
     let deleted = placement(deleted);
     assert_eq!(endings.sees(&deleted), Course::Keeps);
-    assert!(endings.take_withdrawn().is_empty(), "nobody looked yet");
+    assert!(endings.take_withdrawn(|_| true).is_empty(), "nobody looked yet");
     let (look, written) = turn(&mut endings, NOW, true);
     assert_eq!(written, None, "what it placed may still be there");
     assert!(endings.looked(NOW, look.unwrap(), &Ok(ground(true, false))));
-    assert_eq!(endings.take_withdrawn(), std::slice::from_ref(&deleted.key));
+    assert!(endings.take_withdrawn(|_| false).is_empty(), "what it selects was not read yet");
+    assert_eq!(endings.take_withdrawn(|_| true), std::slice::from_ref(&deleted.key));
     assert_eq!(endings.sees(&deleted), Course::Withdrawn);
     assert_eq!(turn(&mut endings, NOW, false).1, None, "something stands still");
     let (id, finalizers) = turn(&mut endings, NOW, true).1.unwrap();
@@ -125,10 +126,10 @@ fn a_placement_deleted_with_its_workspace_or_kind_withdraws_nothing_until_that_i
         endings.sees(&shown);
         let (look, _) = turn(&mut endings, NOW, false);
         endings.looked(NOW, look.unwrap(), &Ok(gone));
-        assert!(endings.take_withdrawn().is_empty());
+        assert!(endings.take_withdrawn(|_| true).is_empty());
         assert_eq!(turn(&mut endings, Moment(1_000_000), true).1, None);
         let (key, change) = endings.awaiting().next().map(|(key, change)| (key.clone(), change)).unwrap();
-        assert!(!endings.is_given_up(&key.cluster));
+        assert!(endings.given_up().is_empty());
         let confirmed = |change: ChangeId| {
             placement(|json| {
                 deleted(json);
@@ -137,10 +138,10 @@ fn a_placement_deleted_with_its_workspace_or_kind_withdraws_nothing_until_that_i
             })
         };
         endings.sees(&confirmed(ChangeId(change.0 ^ 1)));
-        assert!(endings.take_withdrawn().is_empty(), "another change was confirmed");
+        assert!(endings.take_withdrawn(|_| true).is_empty(), "another change was confirmed");
         endings.sees(&confirmed(change));
-        assert_eq!(endings.take_withdrawn(), std::slice::from_ref(&key));
-        assert!(endings.is_given_up(&key.cluster));
+        assert_eq!(endings.take_withdrawn(|_| true), std::slice::from_ref(&key));
+        assert!(endings.given_up().contains(&key.cluster));
         assert_eq!(endings.awaiting().count(), 0);
     }
 }
@@ -151,7 +152,7 @@ fn a_look_that_failed_says_nothing() {
     endings.sees(&placement(deleted));
     let (look, _) = turn(&mut endings, NOW, false);
     endings.looked(NOW, look.unwrap(), &Err(Fault::new(FaultKind::Away, "connection reset")));
-    assert!(endings.take_withdrawn().is_empty());
+    assert!(endings.take_withdrawn(|_| true).is_empty());
     assert_eq!(turn(&mut endings, NOW, false).0, None, "it rests");
     assert!(turn(&mut endings, NOW + AGAIN_AFTER, false).0.is_some(), "and is looked at again");
 }
@@ -162,7 +163,7 @@ fn a_namesake_made_since_is_another_placement() {
     endings.sees(&placement(deleted));
     let (look, _) = turn(&mut endings, NOW, false);
     endings.looked(NOW, look.unwrap(), &Ok(ground(true, false)));
-    endings.take_withdrawn();
+    endings.take_withdrawn(|_| true);
     let namesake = placement(|json| json["metadata"]["uid"] = json!("u2"));
     assert_eq!(endings.sees(&namesake), Course::Stays);
     assert!(!endings.is_withdrawn(&namesake.key));
@@ -212,7 +213,7 @@ fn well() -> Reply {
 }
 
 #[test]
-fn a_workspace_is_seen_out_when_the_last_of_its_placements_is_gone_after_what_it_placed() {
+fn a_placement_is_seen_out_when_it_is_gone_after_what_it_placed() {
     let mut endings = endings();
     let shown = placement(deleted);
     endings.sees(&shown);
@@ -221,11 +222,8 @@ fn a_workspace_is_seen_out_when_the_last_of_its_placements_is_gone_after_what_it
     endings.sees(&shown);
     let (look, _) = turn(&mut endings, NOW, false);
     endings.looked(NOW, look.unwrap(), &Ok(ground(true, false)));
-    assert_eq!(endings.take_withdrawn().len(), 1);
+    assert_eq!(endings.take_withdrawn(|_| true).len(), 1);
     endings.gone(&shown.key);
-    assert_eq!(
-        endings.take_seen_out().into_iter().collect::<Vec<_>>(),
-        std::slice::from_ref(&shown.key.cluster)
-    );
-    assert!(endings.take_seen_out().is_empty(), "it is said once");
+    assert_eq!(endings.take_seen_out().into_iter().collect::<Vec<_>>(), std::slice::from_ref(&shown.key));
+    assert!(endings.take_seen_out().is_empty() && !endings.are_in(&shown.key.cluster), "it is said once");
 }
