@@ -17,6 +17,8 @@ pub enum Mutation {
     ForceTheFirst,
     /// A definition that was made anew is taken for the one before it.
     AnyDefinition,
+    /// A source that is being deleted is let go when the first of its copies is gone.
+    FirstLetsGo,
     /// What a first delivery met is kept as ours.
     KeepWhatWasMet,
     /// A role takes configuration that seems to be gone for gone, without looking at what it rests on.

@@ -43,6 +43,8 @@ pub struct Slot<'a> {
     pub apply: bool,
     /// The breaker's word on withdrawals in this scope.
     pub permit: Permit,
+    /// No other copy of the same source stands, or may stand, anywhere.
+    pub last: bool,
 }
 
 /// Who wants a slot.
@@ -478,8 +480,9 @@ fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
             withdraw_ours(slot, evidence, target, mark)
         }
         // Nothing of ours is there: whoever deleted it, or never was it ours. A source that waits for us need
-        // not wait any longer (H20).
+        // not wait any longer (H20), unless it has copies elsewhere: the last of them lets it go.
         _ => match (evidence, our_finalizer(slot)) {
+            (Evidence::SourceDeleting(_), Some(_)) if !slot.last => waiting(Wait::SourceEnding),
             (Evidence::SourceDeleting(_), Some(name)) => acting([Action::Finalizer { name, add: false }]),
             _ => Plan { verdict: Verdict::Settled, actions: smallvec![] },
         },

@@ -92,7 +92,7 @@ pub struct Policy {
     pub status: StatusReturn,
     /// What becomes of the copy when it is no longer wanted.
     pub withdrawal: Withdrawal,
-    /// A finalizer on the source: then only its deletionTimestamp withdraws, and its absence never does.
+    /// A finalizer on the source: its deletionTimestamp withdraws its copies, and it goes after the last of them.
     pub finalizer: Option<Name>,
     /// What to do about an object that stands there already and is not ours.
     pub adopt: Adopt,

@@ -302,6 +302,7 @@ impl Engine {
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
             missing: state.passing.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
+            last: self.is_last(store, id, &sight.wanted),
         })
     }
 

@@ -10,10 +10,12 @@ use mailboat_store::store::Store;
 
 use super::settle::went_back;
 use super::{Engine, made_by_our_write};
+use crate::fans::Leg;
 use crate::likeness::covers;
 use crate::look;
 use crate::mark::{Mark, Marked};
-use crate::plan::{How, Likeness, Proof, Ready};
+use crate::mutation::{Mutation, broken};
+use crate::plan::{How, Likeness, Proof, Ready, told_by_reading};
 use crate::record::Record;
 use crate::route::View;
 use crate::shared::in_cluster;
@@ -153,6 +155,29 @@ impl Engine {
                 }
             },
         }
+    }
+
+    /// Whether no other copy of a source that waits for its copies stands, or may stand. Of other sources it is not asked.
+    pub(super) fn is_last(&self, store: &Store, id: SlotId, wanted: &WantedHere) -> bool {
+        let WantedHere::No(Evidence::SourceDeleting(deleting)) = wanted else { return true };
+        if broken(Mutation::FirstLetsGo) {
+            return true;
+        }
+        let routes = self.routes_of(deleting.source()).into_iter();
+        let fans = routes.filter_map(|route| self.fans.get(self.fans.find(route, deleting.source())?));
+        let others = fans.flat_map(|fan| fan.legs.iter().flat_map(Leg::slots)).filter(|other| *other != id);
+        others.filter_map(|other| self.slots.get(other)).all(|other| self.is_clear(store, other))
+    }
+
+    /// Whether nothing of ours stands in a slot, and nothing is on its way there.
+    fn is_clear(&self, store: &Store, state: &SlotState) -> bool {
+        !state.under_way
+            && match target_of(store, state) {
+                Some(Seen::Absent(_)) => true,
+                Some(Seen::Present(target)) => self.mark_on(&target).is_none(),
+                Some(Seen::Unknown(doubt)) => told_by_reading(doubt) && state.record.uid.is_none(),
+                None => false,
+            }
     }
 
     /// Whether a slot's place can be written now.
