@@ -128,6 +128,30 @@ fn configuration_that_was_lost_while_no_syncer_ran_is_not_taken_for_taken_back()
     assert_eq!((report.deletions, report.arrived), (2, 2), "{report}");
 }
 
+/// It is written down that there is configuration before anything is delivered by it: however soon a syncer ends after that,
+/// the next one knows that there was something to lose.
+#[test]
+fn configuration_that_was_lost_as_soon_as_it_was_taken_up_is_not_taken_for_taken_back() {
+    let mut arrived = std::collections::BTreeSet::new();
+    for ends_after in ENDS_AFTER {
+        let mut lines: Vec<Line> = (0..4)
+            .map(|name| (u64::from(name), Step::Put(Site::Mailbox(0), Cargo::ConfigMap, name, 0)))
+            .collect();
+        lines.push((20_000, Step::Tell(0, 0, 0xf)));
+        lines.push((20_000 + ends_after, Step::Crash(Who::Syncer(0), 20_000)));
+        lines.push((21_000, Step::DropBinding(Site::Mailbox(0))));
+        lines.push((30_000, Step::Rebind(Site::Mailbox(0))));
+        let script = Script { center: false, edges: 1, lines };
+        let report = world::play(0, &script, &Options::default())
+            .unwrap_or_else(|failure| panic!("{ends_after}: {failure}"));
+        arrived.insert(report.arrived);
+    }
+    assert!(arrived.contains(&0) && arrived.len() > 2, "before, in the midst, and after: {arrived:?}");
+}
+
+/// So many milliseconds after it was told what to carry a syncer ends.
+const ENDS_AFTER: [u64; 4] = [200, 300, 350, 450];
+
 #[test]
 fn an_inventory_that_was_lost_while_no_center_ran_takes_nothing_along() {
     let mut lines: Vec<Line> =

@@ -37,6 +37,20 @@ impl Configured {
         })
     }
 
+    /// Whether all these objects are among it.
+    pub fn names_all<'c>(&self, mut ids: impl Iterator<Item = &'c ConfigId>) -> bool {
+        ids.all(|id| self.configs.contains(id))
+    }
+
+    /// The same, and these objects. What they rest on was not looked at yet; if it is another definition than what is written
+    /// here, they are taken for lost with the first when they are missing, which is the cautious side.
+    #[must_use]
+    pub fn and<'c>(&self, ids: impl Iterator<Item = &'c ConfigId>) -> Self {
+        let mut more = self.clone();
+        more.configs.extend(ids.cloned());
+        more
+    }
+
     /// As lines of text, one for each kind and object.
     pub fn to_text(&self) -> String {
         let rested = self.rested_on.iter().map(|(kind, uid)| format!("{kind:?} {ON}{uid}"));
@@ -99,6 +113,17 @@ mod tests {
         assert_eq!(before.lost(|_| false, &bound("b-1")), None, "somebody deleted it");
         assert_eq!(before.lost(|_| false, &BTreeMap::new()), None, "nobody looked yet");
         assert_eq!(Configured::default().lost(|_| false, &bound("b-2")), None, "nothing was written down");
+    }
+
+    #[test]
+    fn what_was_added_before_anybody_looked_is_missed_on_whatever_it_rests() {
+        let none = Configured::default();
+        assert!(!none.names_all([&the_one()].into_iter()));
+        let added = none.and([&the_one()].into_iter());
+        assert!(added.names_all([&the_one()].into_iter()));
+        assert_eq!(added.lost(|_| false, &bound("b-1")), Some(&the_one()));
+        assert_eq!(added.lost(|_| true, &bound("b-1")), None);
+        assert_eq!(configured().and([&the_one()].into_iter()), configured(), "nothing is forgotten by it");
     }
 
     #[test]

@@ -228,8 +228,14 @@ impl SyncerRole {
         }
     }
 
-    /// Routes for the present rules, if anything that they are made from changed.
+    /// Routes for the present rules, if anything that they are made from changed. Not before it is written down that there is
+    /// this configuration: if it were lost while no syncer runs, the next one must know that there was something to lose.
     fn configure(&mut self, orders: &mut Vec<Order>) {
+        let written = self.record.configured();
+        if !written.is_some_and(|written| written.names_all(self.believed.configs().keys())) {
+            self.unsettled = true;
+            return;
+        }
         let (Some(rules), Some(mailbox_serves), Some(edge_serves), Some(recorded)) =
             (&self.rules, &self.mailbox_serves, &self.edge_serves, self.record.kinds())
         else {
@@ -297,14 +303,18 @@ impl SyncerRole {
         routes.into_iter().chain(unclaimed).map(|scope| ScopeId(Name::new(&scope)))
     }
 
-    /// The configuration to be written down, if it is not yet. As long as something may be lost, what was written stays.
+    /// The configuration to be written down, if it is not yet. Until it is known as a whole, and as long as something may be
+    /// lost, what was written stays, and what there is beside that is added.
     fn next_to_write_down(&mut self, store: &Store) -> Option<Configured> {
         let revision = Some(self.believed.revision());
-        if self.written_down == revision || self.lost.is_some() {
+        if self.written_down == revision {
             return None;
         }
-        let configured = self.believed.configured(store)?;
-        if self.record.configured() == Some(&configured) {
+        let written = self.record.configured()?;
+        let Some(configured) = self.believed.configured(store).filter(|_| self.lost.is_none()) else {
+            return Some(written.and(self.believed.configs().keys()));
+        };
+        if *written == configured {
             self.written_down = revision;
         }
         Some(configured)
@@ -447,6 +457,7 @@ impl Role for SyncerRole {
         let clear = self.basis.is_some()
             && self.rules.as_ref().is_some_and(|rules| !rules.unclear)
             && !self.stale
+            && !self.unsettled
             && self.lost.is_none();
         orders.extend(self.believed.tell_known(clear));
         self.confirm(store, engine, &mut orders);
