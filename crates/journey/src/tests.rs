@@ -3,6 +3,7 @@ use crate::script::{Cargo, Line, Site, Step};
 
 mod mutations;
 mod restart;
+mod speed;
 
 #[test]
 fn some_seeds_keep_every_promise() {

@@ -88,6 +88,14 @@ impl World {
         world.pass(Duration::from_mins(2)).await?;
         Ok(wrote(&world))
     }
+
+    /// Plays a script, and says how many copies are at the edges so long after its last line.
+    pub(crate) async fn arrived_after(seed: u64, script: &Script, span: Duration) -> Result<u64, String> {
+        let mut world = Self::new(seed, script, Options::default()).map_err(|bad| bad.to_string())?;
+        world.follow(script, &mut 0).await?;
+        world.pass(span).await?;
+        Ok(arrived(&lock(&world.sea)))
+    }
 }
 
 impl World {

@@ -20,8 +20,8 @@ use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Limits;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
-    Definition, FeedId, Filter, Follower, Input, Keep, Moment, News, Now, PlaceId, Random, Settings, Store,
-    Turn, Unopened,
+    Definition, FeedId, Filter, Follower, Input, Keep, Moment, News, Now, PlaceId, Random, Seen, Settings,
+    Store, Turn, Unopened,
 };
 use tokio::time::Instant;
 
@@ -37,6 +37,9 @@ const REDEFINED_AGAIN: Duration = Duration::from_secs(2);
 /// serve what they were told to (kcp: 5 s), and say nothing when they do.
 const ASKED_AFTER: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(6)];
+
+/// What was made so long ago was served when discovery was first asked, also if the server's clock is behind ours.
+const YOUNG: Duration = Duration::from_mins(5);
 
 /// What is to be followed.
 #[derive(Clone, Debug)]
@@ -414,14 +417,18 @@ impl Followers {
     fn heed(&mut self, id: &FeedId, first: usize, news: &mut Vec<News>) {
         let mut kinds: Vec<KindId> = Vec::new();
         let mut changed = false;
+        let young = (self.calendar)().saturating_sub(YOUNG.as_secs());
         for piece in news.iter().skip(first) {
-            // What a first list shows was served before that list; discovery has it already.
-            if let News::Object(change) = piece
-                && change.live
-                && change.key.kind == id.kind
-            {
+            let News::Object(change) = piece else { continue };
+            if change.key.kind != id.kind {
+                continue;
+            }
+            if change.live {
                 changed = true;
                 kinds.extend(redefined_by(change));
+            } else if let Seen::Present(object) = &change.now {
+                // Discovery has what a first list shows, unless it was asked just before that was made.
+                changed |= object.created_seconds().is_none_or(|made| made > young);
             }
         }
         if changed {

@@ -209,13 +209,14 @@ impl Store {
         else {
             return;
         };
-        let (version, list) = (bindings.version, bindings.list);
+        let (version, before) = (bindings.version, bindings.list_before);
         let feeds = self.tracks.iter().filter(|(kind, _)| !is_bindings(kind));
         let mut feeds = feeds
             .filter_map(|(_, tracks)| tracks.get(place).filter(|track| track.whole.is_none()))
             .filter_map(|track| track.feeds.get(endpoint));
-        // A list that was read before the bindings' own began and is still newer is of a time that the server lost.
-        let behind = feeds.any(|feed| version < feed.listed_at && list <= feed.listed_after);
+        // A list that was read before the bindings' own was asked for and is still newer is of a time that the server lost.
+        // Answers overtake each other: of the first list since, that cannot be said.
+        let behind = feeds.any(|feed| version < feed.listed_at && before <= feed.listed_after);
         let bindings =
             self.track_mut(place, &kind_of_bindings()).and_then(|track| track.feeds.get_mut(endpoint));
         if let Some(bindings) = bindings.filter(|bindings| behind && bindings.is_complete()) {

@@ -37,7 +37,7 @@ impl Store {
         self.lists = self.lists.wrapping_add(1);
         let list = self.lists;
         let Some(feed) = self.feed_mut(id) else { return };
-        feed.list = list;
+        feed.list_before = std::mem::replace(&mut feed.list, list);
         feed.relist = false;
         feed.unnamed = false;
         if feed.is_complete() && !feed.doubt.is_some_and(Doubt::is_total) {

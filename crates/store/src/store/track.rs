@@ -34,6 +34,8 @@ pub(super) struct Feed {
     pub(super) went_back: bool,
     /// The number of the latest list.
     pub(super) list: u32,
+    /// That of the one before it. When that one began, the latest was not asked for yet.
+    pub(super) list_before: u32,
     /// The latest list held something that could not even be named: anything may be it.
     pub(super) unnamed: bool,
     /// The follower is to list anew at its next input.
@@ -52,6 +54,7 @@ impl Feed {
             reached: Version(0),
             went_back: false,
             list: 0,
+            list_before: 0,
             unnamed: false,
             relist: false,
         }
@@ -60,8 +63,8 @@ impl Feed {
     /// Forgets how complete it was, but not how far the server had come.
     pub(super) fn restart(&mut self) {
         let listed = if self.listed == Listed::Never { Listed::Never } else { Listed::Before };
-        let Self { list, went_back, highest, .. } = *self;
-        *self = Self { listed, list, went_back, relist: true, ..Self::new(highest) };
+        let Self { list, list_before, went_back, highest, .. } = *self;
+        *self = Self { listed, list, list_before, went_back, relist: true, ..Self::new(highest) };
     }
 
     /// Whether all that there was has been read, so that only changes since are missing.
