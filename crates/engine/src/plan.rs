@@ -304,7 +304,9 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
         }
         // What the bindings of a place do not vouch for was not there a moment ago: a first delivery, which is not forced
         // and lets go of what it meets, may make it.
-        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp) if slot.missing => {
+        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp | Doubt::BindingsBehind)
+            if slot.missing =>
+        {
             make(slot, want, absent_finalizer, how)
         }
         // A create cannot go over anything, so what a moment ago was not there may be made that way.
@@ -344,9 +346,12 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
 /// Whether an object about which this is known can be told from reading it. Where the followed view shows only what
 /// bears a label, that something is not shown will never mean that it is not there; nor does it where the view shows
 /// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first. After that
-/// a view may catch up only with its next bookmark, a minute later.
+/// a view, or the bindings that vouch for it, may catch up only with the next bookmark, a minute later.
 pub(crate) fn told_by_reading(doubt: Doubt) -> bool {
-    matches!(doubt, Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp)
+    matches!(
+        doubt,
+        Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp | Doubt::BindingsBehind
+    )
 }
 
 /// Nothing stands there: it is made.

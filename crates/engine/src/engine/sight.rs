@@ -15,7 +15,7 @@ use crate::likeness::covers;
 use crate::look;
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
-use crate::plan::{How, Likeness, Proof, Ready, told_by_reading};
+use crate::plan::{How, Likeness, Proof, Ready};
 use crate::record::Record;
 use crate::route::View;
 use crate::shared::in_cluster;
@@ -175,7 +175,8 @@ impl Engine {
             && match target_of(store, state) {
                 Some(Seen::Absent(_)) => true,
                 Some(Seen::Present(target)) => self.mark_on(&target).is_none(),
-                Some(Seen::Unknown(doubt)) => told_by_reading(doubt) && state.record.uid.is_none(),
+                // A filter shows what bears our label.
+                Some(Seen::Unknown(doubt)) => doubt == Doubt::Filtered && state.record.uid.is_none(),
                 None => false,
             }
     }

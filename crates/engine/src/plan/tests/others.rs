@@ -71,7 +71,7 @@ fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
         slot.ready = Ready::NamespaceMissing;
     });
     assert_eq!(homeless.actions.as_slice(), [Action::EnsureNamespace]);
-    for doubt in [Doubt::Claimed, Doubt::NotEngaged, Doubt::CatchingUp] {
+    for doubt in [Doubt::Claimed, Doubt::NotEngaged, Doubt::CatchingUp, Doubt::BindingsBehind] {
         assert_eq!(row(doubt, false), [Action::Read], "{doubt}");
         let first = Action::Deliver { expect: Expect::New, how: How::Apply };
         assert_eq!(row(doubt, true), [first], "{doubt}: a first delivery lets go of what it meets");
