@@ -29,12 +29,34 @@ pub(crate) struct Oracle {
     noted: BTreeSet<Key>,
     /// All that each process wrote, for people.
     wrote: BTreeMap<Who, Vec<String>>,
+    /// Since the center's server was restored from a backup, these processes began.
+    began: Option<BTreeSet<Who>>,
+    /// How often something went that a restored backup lost, by a process that cannot know of it.
+    unknowable: u64,
 }
 
 impl Oracle {
     /// A process started, whose copies bear this owner and are written under this manager.
     pub(crate) fn started(&mut self, who: Who, owner: String, manager: String) {
         self.owners.insert(who, (owner, manager));
+        if let Some(began) = &mut self.began {
+            began.insert(who);
+        }
+    }
+
+    /// The center's server was restored from a backup. What was known beyond it is in doubt from then on, for good.
+    pub(crate) fn restored(&mut self) {
+        self.began.get_or_insert_default();
+    }
+
+    /// Whether the center's server was ever restored.
+    pub(crate) fn saw_a_restoring(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// How often something went that nobody can know to be lost.
+    pub(crate) fn unknowable(&self) -> u64 {
+        self.unknowable
     }
 
     /// Whether configuration of a process is lost.
@@ -158,7 +180,7 @@ impl Oracle {
         }
     }
 
-    fn deleted(&self, truth: &Truth, who: Who, before: &Stored, built_on: u64) -> Result<bool, String> {
+    fn deleted(&mut self, truth: &Truth, who: Who, before: &Stored, built_on: u64) -> Result<bool, String> {
         let key = &before.key;
         if !matters(&key.kind) {
             return Ok(true);
@@ -170,6 +192,12 @@ impl Oracle {
         let right = truth.was_unwanted_since(built_on, &want)
             && self.was_unwanted_at_its_source(truth, &source, built_on);
         if right {
+            return Ok(true);
+        }
+        // Whoever began after the restoring remembers nothing beyond it; nor does whoever is told by such a one.
+        let began = |who: Who| self.began.as_ref().is_some_and(|began| began.contains(&who));
+        if (began(who) || began(Who::Center)) && truth.is_unrestored(&source) {
+            self.unknowable += 1;
             return Ok(true);
         }
         let lost = if truth.is_lost(&source) { "lost" } else { "there" };
@@ -221,6 +249,8 @@ impl Oracle {
         why: impl Fn(Who, &Key) -> (String, bool),
     ) -> Result<(), String> {
         let wanted = sea.truth.wanted();
+        // What is in doubt since a restoring goes on as it was known; that nothing of it is lost was seen along the way.
+        let wanted = if self.saw_a_restoring() { std::sync::Arc::default() } else { wanted };
         for (source, cluster) in wanted.iter().filter(|(source, _)| kinds::is_cargo(&source.kind)) {
             let Some(there) = sea.get(source).filter(|there| !there.is_deleting()) else { continue };
             let slot = Key { cluster: cluster.clone(), ..source.clone() };
@@ -231,6 +261,9 @@ impl Oracle {
             }
             match sea.get(&slot) {
                 _ if sea.truth.foreign.contains_key(&slot) || self.unaware.contains(&slot) => {}
+                // What defines its kind goes with the workspace that it came from, and never arrived.
+                None if !sea.serves(&slot)
+                    && sea.truth.workload.iter().any(|home| sea.truth.is_dying(home)) => {}
                 // What was lost may never have been read.
                 None if Self::lacks_configuration(&sea.truth, who) => {}
                 None => return Err(format!("{slot} is missing: {said}")),
@@ -278,7 +311,8 @@ impl Oracle {
         }
         let who = carrier(sea, key);
         let Some(source) = origin_of(object).filter(|_| self.is_ours(who, object)) else { return Ok(()) };
-        if sea.truth.wanted().contains(&(source.clone(), key.cluster.clone())) || object.is_deleting() {
+        let wanted = sea.truth.wanted().contains(&(source.clone(), key.cluster.clone()));
+        if wanted || object.is_deleting() || self.saw_a_restoring() {
             return Ok(());
         }
         let (said, held) = why(who, key);

@@ -99,6 +99,10 @@ pub enum Step {
     Rebind(Site),
     /// A workspace is deleted, and all that is in it.
     Drop(Site),
+    /// A backup of the center's server is taken. From then on others write more to that server than anybody does here.
+    Backup,
+    /// The center's server is restored from it.
+    Restore,
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -250,6 +254,10 @@ impl Dice {
                 lines.push((now + 200, Step::DropBinding(site)));
                 lines.push((now + 200 + self.number(8_000), Step::Rebind(site)));
                 Step::Crash(who, 10_000)
+            }
+            98 => {
+                lines.push((now + 5_000 + self.number(90_000), Step::Restore));
+                Step::Backup
             }
             _ => Step::Noise(self.below(30)),
         };

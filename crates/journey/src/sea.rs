@@ -1,9 +1,10 @@
 //! The servers, the time, and the network's faults: one center with kcp's ways, and the edges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mailboat_api::names::export;
 use mailboat_hub::Workspaces;
 use mailboat_machinery::{DeleteOptions, Machine, Moment, Patch, Random as _, Seeded, Status, Stored};
 use mailboat_object::key::{ClusterId, Key, KindId, Version};
@@ -50,6 +51,8 @@ pub(crate) struct Water {
     written: Vec<(Version, u64)>,
 }
 
+/// So often others write to the center's server after a backup: more than is written by anybody else in a journey.
+const OTHERS_WRITE: u32 = 2_000;
 /// A list that shows the past is so many versions old.
 const STALE_BY: u64 = 3;
 
@@ -72,6 +75,8 @@ pub(crate) struct Sea {
     reads: BTreeMap<(Who, KindId), BTreeMap<String, u64>>,
     /// When the first page was served of lists that are being read.
     listings: BTreeMap<(Who, KindId), BTreeMap<String, u64>>,
+    /// The center's server as it was, and what was true then.
+    backup: Option<(Machine, Truth)>,
     pub(crate) begun: Instant,
     chance: Seeded,
     dice: Seeded,
@@ -93,6 +98,7 @@ impl Sea {
             log: Vec::new(),
             reads: BTreeMap::new(),
             listings: BTreeMap::new(),
+            backup: None,
             begun: Instant::now(),
             chance: Seeded(seed ^ 0x5e12_7e12),
             dice: Seeded(seed ^ 0x00d1_ce00),
@@ -229,6 +235,49 @@ impl Sea {
         self.act_as(CENTER, &Meant::Nothing, |machine, moment| machine.follow_definitions(cluster, moment));
     }
 
+    /// Takes a backup of the center's server, once every edge has its mailbox: a syncer keeps the credential that it was given.
+    /// Then others write there. Versions are all that tells a restored server: if it came as far again before anybody looked,
+    /// nobody could notice.
+    pub(crate) fn back_up(&mut self) {
+        if self.truth.edges.iter().any(|edge| edge.mailbox.is_none()) {
+            return;
+        }
+        self.backup = self.machines.first().map(|center| (center.clone(), self.truth.clone()));
+        let busy = kinds::key(&ClusterId::new("root"), kinds::namespaces(), "busy");
+        let body =
+            serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "busy" } });
+        self.put(&busy, body, &serde_json::json!({}));
+        let by = answer::by("others", Part::Whole, false);
+        self.act_as(CENTER, &Meant::Nothing, |machine, moment| {
+            for number in 0..OTHERS_WRITE {
+                let patch = serde_json::json!({ "metadata": { "labels": { "at": number.to_string() } } });
+                machine.patch(&busy, Patch::Merge(&patch), &by, moment).ok();
+            }
+        });
+    }
+
+    /// The center's server is as it was when the last backup was taken, if one was.
+    pub(crate) fn restore(&mut self) {
+        let Some((mut center, truth)) = self.backup.clone() else { return };
+        let (now, kcp) = (self.now(), self.kcp.alike());
+        let mut moment = Moment { now_seconds: self.seconds(), random: &mut self.chance };
+        if let Err(status) = kcp.begin(&mut center, &mut moment) {
+            return self.fail(&format!("the center cannot be restored: {status}"));
+        }
+        let version = center.version();
+        self.truth.restored(now, &truth);
+        self.oracle.restored();
+        self.kcp = kcp;
+        if let (Some(slot), Some(water)) = (self.machines.first_mut(), self.waters.first_mut()) {
+            *slot = center;
+            water.written.retain(|(written, _)| *written <= version);
+            water.cuts += 1;
+        }
+        if let Some(bell) = self.bells.first() {
+            bell.ring();
+        }
+    }
+
     /// A user creates an object, or changes it if it is there. False if the server refuses.
     pub(crate) fn put(&mut self, key: &Key, body: Value, patch: &Value) -> bool {
         let server = self.server_of(&key.cluster);
@@ -302,6 +351,12 @@ impl Sea {
         answered
     }
 
+    /// Whether the kind of an object is served where it would stand.
+    pub(crate) fn serves(&self, key: &Key) -> bool {
+        let machine = self.machines.get(self.server_of(&key.cluster));
+        machine.is_some_and(|machine| machine.kind(&key.cluster, &key.kind).is_some())
+    }
+
     /// Whether a workspace is there at all.
     pub(crate) fn knows(&self, cluster: &ClusterId) -> bool {
         self.machines.first().is_some_and(|center| center.clusters().any(|one| one == cluster))
@@ -315,7 +370,14 @@ impl Sea {
     /// What a process was shown of a kind somewhere, as of this time.
     pub(crate) fn reads(&mut self, who: Who, kind: &KindId, place: &str, at: u64) {
         if kinds::configures(kind) {
-            self.truth.shows(kind, place);
+            // A view shows nothing of a workspace whose binding goes.
+            let clusters = self.truth.configured().into_iter().filter(|cluster| {
+                let binding = kinds::key(cluster, kinds::bindings(), export::BINDING_IN_MAILBOX);
+                let bound = || self.get(&binding).is_some_and(|binding| !binding.is_deleting());
+                *cluster.0 == *place || (place.starts_with("view") && bound())
+            });
+            let clusters: BTreeSet<ClusterId> = clusters.collect();
+            self.truth.shows(kind, &clusters);
         }
         self.reads.entry((who, kind.clone())).or_default().insert(place.to_owned(), at);
     }

@@ -97,8 +97,10 @@ fn a_word_on_one_placement_lets_go_what_no_other_selects() {
             .collect();
         lines.push((10, Step::Place(0, 0, 0)));
         lines.push((60_000, Step::DropBinding(Site::Workload)));
-        lines.extend(other.then_some((90_000, Step::Place(1, 0, 0))));
-        lines.push((90_001, Step::ConfirmPlacement(0)));
+        lines.push((90_000, Step::ConfirmPlacement(0)));
+        // It goes with the binding like all others, and is made again, until the center sees it and keeps it there.
+        let again = (0..60).map(|number| (90_001 + 200 * number, Step::Place(1, 0, 0)));
+        lines.extend(again.filter(|_| other));
         let script = Script { center: true, edges: 1, lines };
         let report =
             world::play(155, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
@@ -147,11 +149,33 @@ fn configuration_that_was_lost_as_soon_as_it_was_taken_up_is_not_taken_for_taken
             .unwrap_or_else(|failure| panic!("{ends_after}: {failure}"));
         arrived.insert(report.arrived);
     }
-    assert!(arrived.contains(&0) && arrived.len() > 2, "before, in the midst, and after: {arrived:?}");
+    assert!(arrived.len() > 1, "at different moments: {arrived:?}");
 }
 
 /// So many milliseconds after it was told what to carry a syncer ends.
-const ENDS_AFTER: [u64; 4] = [200, 300, 350, 450];
+const ENDS_AFTER: [u64; 4] = [100, 200, 300, 450];
+
+/// Something is delivered, and then more, which a restored backup knows nothing of.
+pub(super) fn restored(center: bool) -> Script {
+    let site = if center { Site::Workload } else { Site::Mailbox(0) };
+    let put = |name: u8| Step::Put(site, Cargo::ConfigMap, name, 0);
+    let mut lines: Vec<Line> = (0..4).map(|name| (u64::from(name), put(name))).collect();
+    lines.push((10, if center { Step::Place(0, 0, 0) } else { Step::Tell(0, 0, 0x3f) }));
+    lines.push((60_000, Step::Backup));
+    lines.extend((4..6).map(|name| (61_000, put(name))));
+    lines.push((150_000, Step::Restore));
+    Script { center, edges: 1, lines }
+}
+
+#[test]
+fn what_a_restored_backup_lost_stays_at_the_edge() {
+    for center in [false, true] {
+        let played = world::play(1, &restored(center), &Options::default());
+        let report = played.unwrap_or_else(|failure| panic!("{failure}"));
+        // All processes begin anew in the end, and then too.
+        assert_eq!((report.deletions, report.arrived, report.unknowable), (0, 6, 0), "{report}");
+    }
+}
 
 #[test]
 fn an_inventory_that_was_lost_while_no_center_ran_takes_nothing_along() {
@@ -162,4 +186,19 @@ fn an_inventory_that_was_lost_while_no_center_ran_takes_nothing_along() {
     let script = Script { center: true, edges: 1, lines };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.arrived, report.unknowable), (4, 0), "{report}");
+}
+
+/// The bindings that vouch for what a view shows of a new mailbox may be read a minute after it. Nobody waits for that.
+#[test]
+fn what_goes_to_a_new_mailbox_waits_for_no_bookmark() {
+    let lines = vec![
+        (1, Step::Put(Site::Workload, Cargo::Boat, 4, 1)),
+        (2, Step::Put(Site::Workload, Cargo::ConfigMap, 4, 1)),
+        (11, Step::Place(2, 1, 0)),
+    ];
+    let script = Script { center: true, edges: 1, lines };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let soon = std::time::Duration::from_secs(9);
+    let waits = runtime.unwrap().block_on(world::World::unsettled_after(53, &script, soon)).unwrap();
+    assert!(waits.is_empty(), "{}", waits.join("\n"));
 }

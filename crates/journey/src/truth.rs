@@ -34,7 +34,7 @@ pub(crate) struct Edge {
 pub(crate) type Want = (Key, ClusterId);
 
 /// All that is true.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Truth {
     pub(crate) edges: Vec<Edge>,
     /// The workload and inventory workspaces, and that of the provider, if there is a center.
@@ -47,6 +47,8 @@ pub(crate) struct Truth {
     lost: BTreeMap<Key, u64>,
     /// Configuration that some process was shown. What was lost before that nobody can know of.
     shown: BTreeSet<Key>,
+    /// Those of them that a restored backup lost.
+    unrestored: BTreeSet<Key>,
     dying: BTreeSet<ClusterId>,
     /// Every state of what is wanted, and since when.
     history: Vec<(u64, Arc<BTreeSet<Want>>)>,
@@ -106,6 +108,34 @@ impl Truth {
         }
     }
 
+    /// The center's server is as a backup says. What was made there since is lost, what was changed or deleted is back.
+    pub(crate) fn restored(&mut self, now: u64, backup: &Self) {
+        let edges: BTreeSet<&ClusterId> = self.edges.iter().map(|edge| &edge.cluster).collect();
+        let at_edge = |key: &Key| edges.contains(&key.cluster);
+        let mut objects = backup.objects.clone();
+        let mut lost = backup.lost.clone();
+        objects.retain(|key, _| !at_edge(key));
+        for (key, object) in std::mem::take(&mut self.objects) {
+            if at_edge(&key) {
+                objects.insert(key, object);
+            } else if !objects.contains_key(&key) && !object.is_deleting() {
+                lost.entry(key.clone()).or_insert(now);
+                self.unrestored.insert(key.clone());
+                objects.insert(key, object);
+            }
+        }
+        lost.extend(std::mem::take(&mut self.lost).into_iter().filter(|(key, _)| at_edge(key)));
+        (self.objects, self.lost) = (objects, lost);
+        self.dying.clone_from(&backup.dying);
+        self.recount(now);
+    }
+
+    /// Whether something may be missing because a restored backup lost it, or what asked for it.
+    pub(crate) fn is_unrestored(&self, source: &Key) -> bool {
+        let asks = |key: &Key| kinds::configures(&key.kind);
+        self.unrestored.contains(source) || self.unrestored.iter().any(asks)
+    }
+
     /// A workspace that is being deleted takes along whatever is in it, and nobody means that.
     fn follow_workspace(&mut self, after: Option<&Stored>) {
         if let Some(workspace) = after.filter(|workspace| workspace.is_deleting())
@@ -134,9 +164,15 @@ impl Truth {
         self.lost.contains_key(key)
     }
 
-    /// A process was shown the configuration of a kind, in one cluster or through a view.
-    pub(crate) fn shows(&mut self, kind: &KindId, place: &str) {
-        let here = |key: &&Key| key.kind == *kind && (*key.cluster.0 == *place || place.starts_with("view"));
+    /// The workspaces in which users keep configuration, or the center does.
+    pub(crate) fn configured(&self) -> BTreeSet<ClusterId> {
+        let mailboxes = self.edges.iter().filter_map(|edge| edge.mailbox.as_ref());
+        mailboxes.chain(&self.workload).chain(&self.inventory).cloned().collect()
+    }
+
+    /// A process was shown the configuration of a kind in these clusters.
+    pub(crate) fn shows(&mut self, kind: &KindId, clusters: &BTreeSet<ClusterId>) {
+        let here = |key: &&Key| key.kind == *kind && clusters.contains(&key.cluster);
         self.shown
             .extend(self.objects.keys().filter(here).filter(|key| !self.lost.contains_key(key)).cloned());
     }
@@ -200,8 +236,13 @@ impl Truth {
         let range = self.objects.range(from..);
         range
             .take_while(move |(key, _)| key.cluster == *cluster && key.kind == *kind)
-            .filter(|(key, _)| !self.lost.contains_key(key) || self.shown.contains(key))
+            .filter(|(key, _)| self.is_knowable(key))
             .map(|(_, object)| object)
+    }
+
+    /// Whether configuration is there, or was shown to somebody before it was lost.
+    fn is_knowable(&self, key: &Key) -> bool {
+        !self.lost.contains_key(key) || self.shown.contains(key)
     }
 
     /// What the configuration in a mailbox wants at the edge.
@@ -239,8 +280,12 @@ impl Truth {
 
     /// What placements want in mailboxes.
     fn placed(&self, wanted: &mut BTreeSet<Want>) {
-        let placements: Vec<&Arc<Stored>> =
-            self.objects.values().filter(|object| object.key.kind == kinds::edge("edgeplacements")).collect();
+        let placements: Vec<&Arc<Stored>> = self
+            .objects
+            .values()
+            .filter(|object| object.key.kind == kinds::edge("edgeplacements"))
+            .filter(|object| self.is_knowable(&object.key))
+            .collect();
         for placement in placements.into_iter().filter(|placement| !placement.is_deleting()) {
             let spec = &placement.body()["spec"];
             let mailboxes: BTreeSet<&ClusterId> = self.destinations(spec).collect();

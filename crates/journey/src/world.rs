@@ -71,6 +71,25 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
 
 #[cfg(test)]
 impl World {
+    /// Plays a script, waits for so long, and says what is not as it is wanted then.
+    pub(crate) async fn unsettled_after(
+        seed: u64,
+        script: &Script,
+        time: Duration,
+    ) -> Result<Vec<String>, String> {
+        let mut world = Self::new(seed, script, Options::default()).map_err(|bad| bad.to_string())?;
+        world.follow(script, &mut 0).await?;
+        world.pass(time).await?;
+        let mut unsettled = Vec::new();
+        for (who, running) in std::mem::take(&mut world.running) {
+            let Some(process) = running.stop().await else { continue };
+            let engine = process.engine();
+            let waits = engine.slots().filter(|slot| engine.verdict(slot) != Some(&Verdict::Settled));
+            unsettled.extend(waits.map(|slot| format!("{who:?} {slot}: {:?}", engine.verdict(slot))));
+        }
+        Ok(unsettled)
+    }
+
     /// Plays a script, starts the center once more when all has come to rest, and says what that one wrote. Just before,
     /// it was written down when the syncers were heard of, which is due only every five minutes.
     pub(crate) async fn written_after_a_restart(seed: u64, script: &Script) -> Result<Vec<String>, String> {
@@ -280,7 +299,8 @@ impl World {
             ended.get(&who).map_or(("nobody carries it".to_owned(), false), |process| why(&**process, slot))
         };
         sea.oracle.converged(&sea, said)?;
-        if sea.truth.configuration_lost(None).is_some() {
+        sea.report.unknowable = sea.oracle.unknowable();
+        if sea.truth.configuration_lost(None).is_some() || sea.oracle.saw_a_restoring() {
             return Ok(None);
         }
         let open = ended.values().flat_map(|process| {
@@ -392,8 +412,8 @@ async fn tidy(sea: Shared, server: usize) {
         let untidy = {
             let sea = lock(&sea);
             let machine = &sea.machines[server];
-            let going =
-                machine.changed_since(tidied).any(|change| change.is_going_or_owned() || change.unmade());
+            let going = machine.version() < tidied
+                || machine.changed_since(tidied).any(|change| change.is_going_or_owned() || change.unmade());
             tidied = machine.version();
             going
         };

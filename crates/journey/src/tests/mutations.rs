@@ -48,7 +48,7 @@ fn a_center_that_takes_the_placements_that_it_sees_for_all_is_caught() {
     // A placement that is made while the binding of its kind goes is shown to nobody, and selects what another lets go.
     let steps = [
         (60_000, Step::DropBinding(Site::Workload)),
-        (70_000, Step::Place(1, 1, 0)),
+        (74_990, Step::Place(1, 1, 0)),
         (75_000, Step::Relabel(Cargo::ConfigMap, 0, 1)),
     ];
     says(&caught(Mutation::UnseenIsUnselected, true, &steps), "deleted wrongly by Center");
@@ -58,6 +58,14 @@ fn a_center_that_takes_the_placements_that_it_sees_for_all_is_caught() {
 fn a_center_that_decides_before_it_has_read_is_caught() {
     let steps = [(60_000, Step::Crash(Who::Center, 1_000))];
     says(&caught(Mutation::StartTooEarly, true, &steps), "deleted wrongly");
+}
+
+#[test]
+fn a_server_in_the_past_that_is_believed_is_caught() {
+    mailboat_store::mutation::break_on_purpose(Some(mailboat_store::mutation::Mutation::PastIsPresent));
+    let failure = world::play(1, &super::restored(false), &Options::default()).err();
+    mailboat_store::mutation::break_on_purpose(None);
+    says(&failure.expect("not noticed").message, "deleted wrongly by Syncer(0)");
 }
 
 #[test]

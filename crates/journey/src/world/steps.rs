@@ -172,6 +172,8 @@ impl World {
                     kinds::key(&ClusterId::new("root"), kinds::workspaces(), &workspace_name(*site));
                 sea.remove(&workspace);
             }
+            Step::Backup => sea.back_up(),
+            Step::Restore => sea.restore(),
             Step::Noise(percent) => sea.noise = u64::from(*percent),
         }
     }
