@@ -84,6 +84,7 @@ impl Translator {
         let head = RouteHead::new(route_name(&placed.placement.key))
             .since(placed.placement.created_seconds().unwrap_or_default())
             .configured(specification(placed.placement))
+            .selecting_by(specification(placed.placement))
             .reading(placed.sources);
         Self {
             head,

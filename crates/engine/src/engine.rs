@@ -238,12 +238,19 @@ impl Engine {
             self.seek(store, kind);
         }
         let digest = route.as_ref().map_or(Digest::NONE, |route| route.head().configuration);
+        let before = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
+        let alike = match (&route, &before) {
+            (Some(route), Some(before)) => route.head().selects_like(before.head()),
+            _ => false,
+        };
         let mut sources = Vec::new();
         if let Some(route) = &route {
             for wanted in &route.head().sources {
                 let slot = self.by_kind.entry((wanted.cluster.clone(), wanted.kind.clone())).or_default();
                 slot.insert(index);
-                sources.extend(keys(store, &wanted.place, wanted.cluster.as_ref(), &wanted.kind));
+                if !alike {
+                    sources.extend(keys(store, &wanted.place, wanted.cluster.as_ref(), &wanted.kind));
+                }
             }
         }
         self.read_alone(index, route.as_ref().and_then(|route| route.head().source.as_ref()));
@@ -255,7 +262,7 @@ impl Engine {
         }
         entry.route = route;
         self.breaker.reopen(&entry.scope.clone(), digest);
-        let known: Vec<_> = self.fans.of_route(index);
+        let known = if alike { self.fans.selected_by(index) } else { self.fans.of_route(index) };
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         for fan in known.into_iter().chain(listed) {
             self.evaluate_later(fan, Urgency::Live);
@@ -480,6 +487,18 @@ fn shows_our_making(target: &Object) -> bool {
 /// lies between); what it met was created before. Within one second the two cannot be told apart.
 pub(crate) fn made_by_our_write(target: &Object) -> bool {
     target.created_seconds().is_some_and(|created| target.hands.ours_at_seconds <= created + 1)
+}
+
+/// The keys of a kind in a table, in one cluster or in any. Whole kinds become known mailbox by mailbox: of one cluster,
+/// nothing else is passed over.
+fn of_kind<T>(table: &BTreeMap<Key, T>, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<Key> {
+    let Some(cluster) = cluster else {
+        return table.keys().filter(|key| key.kind == *kind).cloned().collect();
+    };
+    let first =
+        Key { cluster: cluster.clone(), kind: kind.clone(), namespace: Name::EMPTY, name: Name::EMPTY };
+    let here = |key: &&Key| key.cluster == *cluster && key.kind == *kind;
+    table.range(first..).map(|(key, _)| key).take_while(here).cloned().collect()
 }
 
 /// The sources of a kind that are known to be there: in one cluster, or in all that a place shows.

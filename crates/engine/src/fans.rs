@@ -89,8 +89,8 @@ pub struct Fans {
     reads_at: Whereabouts,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
-    /// How many sources each route selects.
-    selected: BTreeMap<RouteIndex, usize>,
+    /// The fans whose sources each route selects.
+    selected: BTreeMap<RouteIndex, BTreeSet<FanId>>,
 }
 
 impl Fans {
@@ -143,33 +143,28 @@ impl Fans {
                     self.by_route.remove(&fan.route);
                 }
             }
-            self.decide(fan.route, id, false);
-            self.count_selected(fan.route, !fan.by.is_empty(), false);
+            enlist(&mut self.undecided, fan.route, id, false);
+            enlist(&mut self.selected, fan.route, id, false);
         }
     }
 
     /// A source was selected by this, or by nothing.
     pub fn selects(&mut self, id: FanId, by: Name) {
         let Some(fan) = self.get_mut(id) else { return };
-        let (route, now) = (fan.route, !by.is_empty());
-        let before = !std::mem::replace(&mut fan.by, by).is_empty();
-        self.count_selected(route, before, now);
+        let (route, selected) = (fan.route, !by.is_empty());
+        fan.by = by;
+        enlist(&mut self.selected, route, id, selected);
     }
 
     /// How many sources a route selects.
     pub fn selected(&self, route: RouteIndex) -> usize {
-        self.selected.get(&route).copied().unwrap_or_default()
+        self.selected.get(&route).map_or(0, BTreeSet::len)
     }
 
-    fn count_selected(&mut self, route: RouteIndex, before: bool, now: bool) {
-        if before == now {
-            return;
-        }
-        let count = self.selected.entry(route).or_default();
-        *count = if now { *count + 1 } else { count.saturating_sub(1) };
-        if *count == 0 {
-            self.selected.remove(&route);
-        }
+    /// The fans of what a route selects, or may select for all that is known, in the order of their sources.
+    pub fn selected_by(&self, route: RouteIndex) -> Vec<FanId> {
+        let selected = self.selected.get(&route).into_iter().flatten().copied();
+        self.in_order(selected.chain(self.undecided(route)))
     }
 
     /// Notes whether something about a fan is undecided that no slot tells; after its hold or its legs changed. True
@@ -179,19 +174,8 @@ impl Fans {
         let nowhere = fan.hold.is_some() && fan.legs.iter().all(|leg| leg.first().is_none());
         let (route, undecided) = (fan.route, nowhere || fan.bare > 0);
         let before = self.undecided.get(&route).is_some_and(|fans| fans.contains(&id));
-        self.decide(route, id, undecided);
+        enlist(&mut self.undecided, route, id, undecided);
         before || undecided
-    }
-
-    fn decide(&mut self, route: RouteIndex, id: FanId, undecided: bool) {
-        if undecided {
-            self.undecided.entry(route).or_default().insert(id);
-        } else if let Some(fans) = self.undecided.get_mut(&route) {
-            fans.remove(&id);
-            if fans.is_empty() {
-                self.undecided.remove(&route);
-            }
-        }
     }
 
     /// The fans of a route about which something is undecided that no slot tells.
@@ -202,9 +186,14 @@ impl Fans {
 
     /// All fans of a route, in the order of their sources.
     pub fn of_route(&self, route: RouteIndex) -> Vec<FanId> {
-        let fans = self.by_route.get(&route).into_iter().flatten();
-        let mut found: Vec<_> = fans.filter_map(|id| Some((&self.get(*id)?.source, *id))).collect();
+        self.in_order(self.by_route.get(&route).into_iter().flatten().copied())
+    }
+
+    /// Fans in the order of their sources, each once.
+    fn in_order(&self, fans: impl Iterator<Item = FanId>) -> Vec<FanId> {
+        let mut found: Vec<_> = fans.filter_map(|id| Some((&self.get(id)?.source, id))).collect();
         found.sort();
+        found.dedup();
         found.into_iter().map(|(_, id)| id).collect()
     }
 
@@ -377,6 +366,18 @@ impl Leg {
     /// Whether it is held and has no slot yet by which that could be told.
     pub fn is_bare(&self) -> bool {
         self.first().is_none() && self.hold().is_some()
+    }
+}
+
+/// Puts a fan among those of its route, or takes it out.
+fn enlist(lists: &mut BTreeMap<RouteIndex, BTreeSet<FanId>>, route: RouteIndex, id: FanId, listed: bool) {
+    if listed {
+        lists.entry(route).or_default().insert(id);
+    } else if let Some(fans) = lists.get_mut(&route) {
+        fans.remove(&id);
+        if fans.is_empty() {
+            lists.remove(&route);
+        }
     }
 }
 

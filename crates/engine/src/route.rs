@@ -75,6 +75,10 @@ pub struct RouteHead {
     /// The one object that is its source, where it is one alone and always the same; then there are no other sources.
     /// There may be many thousand routes of that form over one kind, and a change of one object concerns one of them.
     pub source: Option<Key>,
+    /// What it selects by, where nothing else of the route decides which sources are selected. A route that is configured
+    /// anew and selects by the same from the same sources goes elsewhere with what it selects, and is asked about nothing
+    /// else: a workspace may hold a hundred times as many objects.
+    pub selection: Option<Digest>,
 }
 
 impl RouteHead {
@@ -87,6 +91,7 @@ impl RouteHead {
             configuration: Digest::NONE,
             sources: Vec::new(),
             source: None,
+            selection: None,
         }
     }
 
@@ -107,6 +112,20 @@ impl RouteHead {
     #[must_use]
     pub fn reading(self, sources: impl IntoIterator<Item = Sources>) -> Self {
         Self { sources: sources.into_iter().collect(), ..self }
+    }
+
+    /// Selecting by this, and by nothing else.
+    #[must_use]
+    pub fn selecting_by(self, selection: Digest) -> Self {
+        Self { selection: Some(selection), ..self }
+    }
+
+    /// Whether it selects the same as its predecessor.
+    pub(crate) fn selects_like(&self, before: &Self) -> bool {
+        self.selection.is_some()
+            && self.selection == before.selection
+            && self.sources == before.sources
+            && self.source == before.source
     }
 
     /// With this one object for its source.

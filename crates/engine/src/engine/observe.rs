@@ -10,7 +10,7 @@ use mailboat_store::seen::{Change, News, Seen};
 use mailboat_store::store::Store;
 
 use super::sight::namespace_of;
-use super::{Engine, keys, urgency};
+use super::{Engine, keys, of_kind, urgency};
 use crate::plan::{Verdict, Wait};
 use crate::queue::Urgency;
 use crate::slots::SlotId;
@@ -23,7 +23,7 @@ impl Engine {
             News::Scope { place, cluster, kind, .. } => {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
-            News::CaughtUp { kind, .. } => self.settle_all_waiting(|source| source.kind == *kind),
+            News::CaughtUp { kind, .. } => self.settle_all_waiting(None, kind),
         }
     }
 
@@ -127,7 +127,6 @@ impl Engine {
     /// A whole kind became known or doubtful at a place: every source that is read there, every slot of it, and whoever
     /// read anything of it is looked at again.
     fn observe_scope(&mut self, store: &Store, place: &PlaceId, cluster: Option<&ClusterId>, kind: &KindId) {
-        let concerns = |key: &Key| key.kind == *kind && cluster.is_none_or(|cluster| key.cluster == *cluster);
         let mut stale: BTreeSet<_> = self.fans.concerning(cluster, kind).into_iter().collect();
         for route in self.routes_reading(cluster, kind) {
             let Some(entry) = self.routes.get(route.0 as usize) else { continue };
@@ -161,11 +160,10 @@ impl Engine {
         for slot in self.slots.of_kind(cluster, kind) {
             self.plan_later(slot, Urgency::Listed);
         }
-        let namespaces: Vec<Key> = self.homeless.keys().filter(|key| concerns(key)).cloned().collect();
-        for namespace in namespaces {
+        for namespace in of_kind(&self.homeless, cluster, kind) {
             self.house(&namespace, Urgency::Listed);
         }
-        self.settle_all_waiting(concerns);
-        self.report_again(concerns);
+        self.settle_all_waiting(cluster, kind);
+        self.report_again(cluster, kind);
     }
 }

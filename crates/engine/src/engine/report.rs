@@ -2,13 +2,13 @@
 //! lost in between may lead to a server that was restored from before, and what nobody read nobody misses.
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::Key;
+use mailboat_object::key::{ClusterId, KindId};
 use mailboat_object::object::Keep;
 use mailboat_store::seen::{Change, Seen};
 use mailboat_store::store::Store;
 
-use super::Engine;
 use super::carry::decode;
+use super::{Engine, of_kind};
 use crate::queue::Urgency;
 use crate::slots::SlotId;
 
@@ -38,9 +38,8 @@ impl Engine {
 
     /// A link came back, or was lost: reports that it never showed are made once more. One that is there already changes
     /// nothing.
-    pub(super) fn report_again(&mut self, concerns: impl Fn(&Key) -> bool) {
-        let unshown: Vec<Key> = self.unshown.keys().filter(|source| concerns(source)).cloned().collect();
-        for source in unshown {
+    pub(super) fn report_again(&mut self, cluster: Option<&ClusterId>, kind: &KindId) {
+        for source in of_kind(&self.unshown, cluster, kind) {
             let Some((_, id)) = self.unshown.remove(&source) else { continue };
             if let Some(state) = self.slots.get_mut(id) {
                 state.record.reported = Digest::NONE;

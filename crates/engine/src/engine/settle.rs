@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
-use super::Engine;
 use super::sight::{Sight, WantedHere};
+use super::{Engine, of_kind};
 use crate::breaker::ScopeId;
 use crate::fans::RouteIndex;
 use crate::mark::{Mark, Marked};
@@ -102,10 +102,9 @@ impl Engine {
         }
     }
 
-    /// The same for every source of some that fits.
-    pub(crate) fn settle_all_waiting(&mut self, fits: impl Fn(&Key) -> bool) {
-        let sources: Vec<Key> = self.waiting.keys().filter(|source| fits(source)).cloned().collect();
-        for source in sources {
+    /// The same for every source of a kind, in one cluster or in any.
+    pub(crate) fn settle_all_waiting(&mut self, cluster: Option<&ClusterId>, kind: &KindId) {
+        for source in of_kind(&self.waiting, cluster, kind) {
             self.settle_waiting(&source);
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct Skeleton {
     pub(crate) destinations: Option<Vec<DestinationId>>,
     /// How often something was projected.
     pub(crate) projections: Arc<AtomicUsize>,
+    /// How often it was asked where something goes.
+    pub(crate) selections: Arc<AtomicUsize>,
 }
 
 impl Skeleton {
@@ -72,6 +74,7 @@ impl Skeleton {
             asks_for_sources_alone: false,
             destinations: None,
             projections: Arc::default(),
+            selections: Arc::default(),
         }
     }
 }
@@ -90,7 +93,11 @@ impl Route for Skeleton {
         &self.seeks
     }
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
+        self.selections.fetch_add(1, Ordering::Relaxed);
         let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();
+        if to.is_empty() {
+            return Ok(Selected::nowhere());
+        }
         Ok(Selected { to: to.into(), by: Name::new("spec.downsync[0]") })
     }
     fn project(&self, source: &Object, to: &Destination, view: &View<'_>) -> Result<Vec<Want>, Hold> {

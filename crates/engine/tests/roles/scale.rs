@@ -2,7 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use mailboat_object::key::ClusterId;
+
 use crate::prelude::*;
+use crate::roles::edition;
 
 const EDGES: usize = 20;
 const SOURCES: usize = 10;
@@ -127,4 +130,40 @@ fn what_is_shown_again_just_as_it_was_costs_no_projection() {
     world.put(&copy, other);
     world.run();
     assert_eq!((projections.swap(0, Ordering::Relaxed), written(&mut world).len()), (1, 0));
+}
+
+#[test]
+fn a_route_that_goes_elsewhere_is_not_asked_again_about_what_it_does_not_select() {
+    let (mut world, _) = delivered(false);
+    let mut unselected = config_map("1");
+    unselected["metadata"]["labels"] = json!({});
+    for number in SOURCES..4 * SOURCES {
+        world.put(&named(number), unselected.clone());
+    }
+    world.run();
+    let goes_to = |world: &mut World, edges: usize| {
+        let all: Vec<u32> = (0..u32::try_from(edges).unwrap()).collect();
+        let mut route = translator("p1", &all);
+        route.varies = false;
+        route.head = route.head.selecting_by(edition(1));
+        let selections = Arc::clone(&route.selections);
+        configure(world, route);
+        known(world);
+        world.run();
+        selections
+    };
+    let asked = |selections: &std::sync::atomic::AtomicUsize| selections.swap(0, Ordering::Relaxed);
+    assert_eq!(asked(&goes_to(&mut world, EDGES)), 4 * SOURCES, "what it selects by was not known before");
+    let selections = goes_to(&mut world, EDGES - 1);
+    assert_eq!(asked(&selections), SOURCES);
+    let left = |world: &World, edge: &str| {
+        (0..4 * SOURCES)
+            .filter(|n| world.object(&Key { cluster: ClusterId::new(edge), ..named(*n) }).is_some())
+            .count()
+    };
+    assert_eq!((left(&world, "edge-19"), left(&world, "edge-18")), (0, SOURCES));
+    // What changes is asked about all the same.
+    world.put(&named(SOURCES), config_map("2"));
+    world.run();
+    assert_eq!((asked(&selections), left(&world, "edge-18")), (1, SOURCES + 1));
 }
