@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::body::body;
 
-pub use contents::{contents, reporting};
+pub use contents::{Common, contents, reporting};
 pub use pulse::{Installed, Judged, Limits, Pulse, Standing, judge};
 pub use rights::{SyncedKinds, rules};
 pub use route::{Found, Furnished, MAILBOXES, Mailboxes, Reporters, workspaces};

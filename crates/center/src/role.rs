@@ -141,11 +141,7 @@ impl CenterRole {
     pub fn new(identity: Identity) -> Self {
         let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(identity.owner.clone()));
         Self {
-            mailboxes: Mailboxes::new(
-                identity.provider.clone(),
-                Arc::clone(&identity.provider_path),
-                Arc::clone(&marks),
-            ),
+            mailboxes: Mailboxes::new(identity.provider.clone(), &identity.provider_path, Arc::clone(&marks)),
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),

@@ -3,9 +3,10 @@
 //! After a schema is replaced, a watch that is open goes on with the old one, on kcp in silence. So whoever
 //! sees such an object change closes the kind's watch and lists it anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use mailboat_object::key::KindId;
+use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::{Change, Seen};
 
@@ -19,45 +20,100 @@ pub fn defines_kinds(kind: &KindId) -> bool {
     )
 }
 
-/// The kinds whose definition is another after this change, in order.
-pub fn redefined_by(change: &Change) -> Vec<KindId> {
-    let before = change.before.as_deref();
-    let now = match &change.now {
-        Seen::Present(object) => Some(&**object),
-        Seen::Absent(_) => None,
-        // Nothing is known of it, so nothing is known to be different.
-        Seen::Unknown(_) => return Vec::new(),
-    };
-    let (before, now) = match change.key.kind.resource() {
-        "customresourcedefinitions" => (before.and_then(crd), now.and_then(crd)),
-        "apibindings" => (before.map(bound), now.map(bound)),
-        _ => return Vec::new(),
-    };
-    let (before, now) = (before.unwrap_or_default(), now.unwrap_or_default());
-    let mut kinds: Vec<KindId> = before
-        .iter()
-        .filter(|(kind, definition)| now.get(*kind) != Some(definition))
-        .chain(now.iter().filter(|(kind, _)| !before.contains_key(*kind)))
-        .map(|(kind, _)| kind.clone())
-        .collect();
-    kinds.sort();
-    kinds
+/// Each defined kind, and what identifies its present definition.
+type Defined = BTreeMap<KindId, Name>;
+
+/// What the objects that define kinds at one place define, as last seen.
+#[derive(Default)]
+pub struct Definitions {
+    by: BTreeMap<Key, Arc<Defined>>,
+    /// Bindings of many workspaces mostly define the same, which is kept once.
+    shapes: BTreeSet<Arc<Defined>>,
+    /// How many objects define a kind in the same way.
+    alike: BTreeMap<(KindId, Name), usize>,
 }
 
-/// Each defined kind, and what identifies its present definition.
-type Defined = BTreeMap<KindId, String>;
+impl Definitions {
+    /// Takes in a change, and says which kinds have another definition after it, in order. A view shows many workspaces at
+    /// once: one more of them that is bound to what others are bound to, or one fewer, redefines nothing there.
+    pub fn learn(&mut self, change: &Change, view: bool) -> Vec<KindId> {
+        let now = match &change.now {
+            Seen::Present(object) => match defined(object) {
+                Some(now) => now,
+                None => return Vec::new(),
+            },
+            Seen::Absent(_) => Defined::new(),
+            // Nothing is known of it, so nothing is known to be different.
+            Seen::Unknown(_) => return Vec::new(),
+        };
+        let before = self.by.get(&change.key).cloned().unwrap_or_default();
+        if *before == now {
+            return Vec::new();
+        }
+        let new = |of: (&KindId, &Name)| !self.alike.contains_key(&(of.0.clone(), of.1.clone()));
+        let came = now.iter().filter(|(kind, by)| match before.get(*kind) {
+            Some(before) => before != *by,
+            None => !view || new((kind, by)),
+        });
+        let went = before.keys().filter(|kind| !view && !now.contains_key(*kind));
+        let kinds: BTreeSet<KindId> = came.map(|(kind, _)| kind).chain(went).cloned().collect();
+        self.note(&change.key, &before, now);
+        kinds.into_iter().collect()
+    }
+
+    fn note(&mut self, key: &Key, before: &Defined, now: Defined) {
+        for (kind, by) in before {
+            let of = (kind.clone(), by.clone());
+            if let Some(count) = self.alike.get_mut(&of) {
+                *count -= 1;
+                if *count == 0 {
+                    self.alike.remove(&of);
+                }
+            }
+        }
+        for (kind, by) in &now {
+            *self.alike.entry((kind.clone(), by.clone())).or_default() += 1;
+        }
+        self.by.remove(key);
+        if now.is_empty() {
+            return;
+        }
+        if let Some(known) = self.shapes.get(&now) {
+            self.by.insert(key.clone(), Arc::clone(known));
+            return;
+        }
+        self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        let shape = Arc::new(now);
+        self.shapes.insert(Arc::clone(&shape));
+        self.by.insert(key.clone(), shape);
+    }
+}
+
+/// What an object defines; `None` if so little of it is kept that it does not say.
+fn defined(object: &Object) -> Option<Defined> {
+    match object.key.kind.resource() {
+        "customresourcedefinitions" => Some(crd(object).unwrap_or_default()),
+        "apibindings" if object.is_whole() || object.get(&["status"]).is_some() => Some(bound(object)),
+        "apibindings" => None,
+        _ => Some(Defined::new()),
+    }
+}
 
 /// A CRD is named after what it defines, and its generation grows with every change of its spec.
 fn crd(object: &Object) -> Option<Defined> {
     let (resource, group) = object.key.name.split_once('.')?;
-    Some(BTreeMap::from([(KindId::new(group, resource), format!("{} {}", object.uid, object.generation))]))
+    let definition = Name::new(&format!("{} {}", object.uid, object.generation));
+    Some(BTreeMap::from([(KindId::new(group, resource), definition)]))
 }
 
 /// An APIBinding says which schema each kind is bound with.
 fn bound(object: &Object) -> Defined {
     let Some(resources) = object.get(&["status", "boundResources"]) else { return Defined::new() };
     let text = |raw: mailboat_object::json::Raw<'_>, path: &[&str]| {
-        raw.get(path).and_then(|value| value.as_str().map(std::borrow::Cow::into_owned)).unwrap_or_default()
+        raw.get(path)
+            .and_then(mailboat_object::json::Raw::as_str)
+            .map(|text| Name::new(&text))
+            .unwrap_or_default()
     };
     let kinds = resources.elements().map(|bound| {
         let kind = KindId::new(&text(bound, &["group"]), &text(bound, &["resource"]));
@@ -89,15 +145,18 @@ mod tests {
         Arc::new(Object::decode(json.as_bytes(), &place).unwrap_or_else(|malformed| panic!("{malformed}")))
     }
 
+    fn learned(definitions: &mut Definitions, kind: &KindId, json: &str, view: bool) -> Vec<String> {
+        let now = object(kind, json);
+        let change = Change { key: now.key.clone(), before: None, now: Seen::Present(now), live: true };
+        definitions.learn(&change, view).iter().map(ToString::to_string).collect()
+    }
+
     fn redefined(kind: &KindId, before: Option<&str>, now: &str) -> Vec<String> {
-        let now = object(kind, now);
-        let change = Change {
-            key: now.key.clone(),
-            before: before.map(|json| object(kind, json)),
-            now: Seen::Present(now),
-            live: true,
-        };
-        redefined_by(&change).iter().map(ToString::to_string).collect()
+        let mut definitions = Definitions::default();
+        if let Some(before) = before {
+            learned(&mut definitions, kind, before, false);
+        }
+        learned(&mut definitions, kind, now, false)
     }
 
     #[test]
@@ -132,5 +191,28 @@ mod tests {
         let both = format!("{},{boats}", pods("a"));
         assert_eq!(redefined(&bindings, Some(&binding(1, &both)), &binding(2, boats)), ["pods"]);
         assert_eq!(redefined(&bindings, Some(&binding(1, boats)), &binding(2, &both)), ["pods"]);
+    }
+
+    #[test]
+    fn one_more_workspace_redefines_nothing_in_a_view_until_its_schema_is_another() {
+        let bindings = KindId::new("apis.kcp.io", "apibindings");
+        let mut definitions = Definitions::default();
+        let mut bound = |name: &str, schema: &str| {
+            let binding = format!(
+                r#"{{"metadata":{{"name":"{name}","uid":"u","resourceVersion":"1"}},"status":{{"boundResources":[
+                   {{"group":"","resource":"pods","schema":{{"UID":"{schema}"}}}}]}}}}"#
+            );
+            learned(&mut definitions, &bindings, &binding, true)
+        };
+        assert_eq!(bound("first", "a"), ["pods"]);
+        assert_eq!(bound("second", "a"), [""; 0]);
+        // While bindings flip one by one, each of them may have been listed under the old schema.
+        assert_eq!((bound("first", "b"), bound("second", "b")), (vec!["pods".into()], vec!["pods".into()]));
+        assert_eq!(bound("third", "b"), [""; 0]);
+        let of = |name: &str| {
+            definitions.by.iter().find(|(key, _)| key.name.as_str() == name).map(|(_, defined)| defined)
+        };
+        let (first, third) = (of("first").unwrap(), of("third").unwrap());
+        assert!(Arc::ptr_eq(first, third), "what is alike is kept once");
     }
 }

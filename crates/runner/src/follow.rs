@@ -25,7 +25,7 @@ use mailboat_store::{
 };
 use tokio::time::Instant;
 
-use crate::definition::{defines_kinds, redefined_by};
+use crate::definition::{Definitions, defines_kinds};
 use crate::fetch::{Event, Names, carry_out, next_line};
 
 /// Lines taken from one watch before others have their turn.
@@ -87,6 +87,8 @@ struct Feed {
     again: Option<AbortHandle>,
     /// The last answer was that the kind is not served.
     unserved: bool,
+    /// What its objects define, where they define kinds.
+    definitions: Definitions,
 }
 
 /// A request for the page that a token continues with.
@@ -176,6 +178,7 @@ impl Followers {
             read_at: self.begun,
             again: None,
             unserved: false,
+            definitions: Definitions::default(),
         };
         self.feeds.insert(id.clone(), feed);
         self.pursue(&id);
@@ -415,6 +418,8 @@ impl Followers {
 
     /// Objects that define kinds have changed: list those kinds anew, and ask what is served.
     fn heed(&mut self, id: &FeedId, first: usize, news: &mut Vec<News>) {
+        let view = self.store.is_view(&id.place);
+        let Some(feed) = self.feeds.get_mut(id) else { return };
         let mut kinds: Vec<KindId> = Vec::new();
         let mut changed = false;
         let young = (self.calendar)().saturating_sub(YOUNG.as_secs());
@@ -423,12 +428,14 @@ impl Followers {
             if change.key.kind != id.kind {
                 continue;
             }
+            let redefined = feed.definitions.learn(change, view);
             if change.live {
-                changed = true;
-                kinds.extend(redefined_by(change));
+                // What a view serves does not change with every workspace that comes.
+                changed |= !view || !redefined.is_empty();
+                kinds.extend(redefined);
             } else if let Seen::Present(object) = &change.now {
                 // Discovery has what a first list shows, unless it was asked just before that was made.
-                changed |= object.created_seconds().is_none_or(|made| made > young);
+                changed |= !view && object.created_seconds().is_none_or(|made| made > young);
             }
         }
         if changed {

@@ -12,19 +12,37 @@ use super::{COMPUTE_BINDING, DENATURED_BINDING, Fixture, MAILBOX_BINDING, SYNCER
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// All of it, in the order in which it is needed: the center's own access first, since kcp makes only the *user*
-/// who created a workspace its administrator.
+/// All of it, in the order in which it is needed.
 pub fn contents(provider: &str, syncer: &SyncerId, synced: &SyncedKinds) -> Vec<Fixture> {
-    vec![
-        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &center_access()),
-        binding(export::BINDING_IN_MAILBOX, provider, export::EDGE, Vec::new()),
-        binding(COMPUTE_BINDING, provider, export::COMPUTE, Vec::new()),
-        binding(DENATURED_BINDING, provider, export::DENATURED, Vec::new()),
-        binding(MAILBOX_BINDING, provider, export::MAILBOX, accepted_claims()),
-        Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &account(syncer)),
-        Fixture::cluster_scoped(RBAC, "clusterroles", &role(SYNCER_ROLE, &rules(syncer, synced))),
-        Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(SYNCER_ROLE, syncer)),
-    ]
+    Common::of(provider).and(syncer, synced)
+}
+
+/// What is the same in every mailbox: the center's own access first, since kcp makes only the *user* who created a workspace
+/// its administrator, and the bindings. With ten thousand mailboxes it is made, and kept, once.
+#[derive(Clone, Debug)]
+pub struct Common(Vec<Fixture>);
+
+impl Common {
+    /// What is the same in every mailbox of a provider.
+    pub fn of(provider: &str) -> Self {
+        Self(vec![
+            Fixture::cluster_scoped(RBAC, "clusterrolebindings", &center_access()),
+            binding(export::BINDING_IN_MAILBOX, provider, export::EDGE, Vec::new()),
+            binding(COMPUTE_BINDING, provider, export::COMPUTE, Vec::new()),
+            binding(DENATURED_BINDING, provider, export::DENATURED, Vec::new()),
+            binding(MAILBOX_BINDING, provider, export::MAILBOX, accepted_claims()),
+        ])
+    }
+
+    /// The same, and what is one syncer's own.
+    pub fn and(&self, syncer: &SyncerId, synced: &SyncedKinds) -> Vec<Fixture> {
+        let own = [
+            Fixture::namespaced("", "serviceaccounts", ACCOUNT_NAMESPACE, &account(syncer)),
+            Fixture::cluster_scoped(RBAC, "clusterroles", &role(SYNCER_ROLE, &rules(syncer, synced))),
+            Fixture::cluster_scoped(RBAC, "clusterrolebindings", &grant(SYNCER_ROLE, syncer)),
+        ];
+        self.0.iter().cloned().chain(own).collect()
+    }
 }
 
 /// What lets a syncer report on its one SyncTarget where that stands. The SyncTarget owns it.

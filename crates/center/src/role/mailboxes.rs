@@ -19,7 +19,7 @@ use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
 use crate::denature;
-use crate::mailbox::{Fixture, Found, Furnished, SyncedKinds, contents, workspaces};
+use crate::mailbox::{Common, Fixture, Found, Furnished, SyncedKinds, workspaces};
 use crate::the_one::{Carried, TheOne};
 
 /// The provider workspace as a destination. Those of mailboxes are numbered from 1 on.
@@ -28,7 +28,7 @@ pub(super) const HERE: DestinationId = DestinationId(0);
 /// All mailboxes, by the uid of the SyncTarget.
 pub(super) struct Mailboxes {
     provider: ClusterId,
-    path: Arc<str>,
+    common: Common,
     marks: Arc<dyn Marks>,
     all: BTreeMap<Uid, Mailbox>,
     by_cluster: BTreeMap<ClusterId, Uid>,
@@ -60,6 +60,8 @@ struct Mailbox {
     upsync: BTreeSet<UpsyncSet>,
     /// What further configurations bring up that were placed here like any object, by their kind and name.
     placed: BTreeMap<(KindId, Name), Vec<BroughtUp>>,
+    /// Its route says what there is to say of it while its syncer is told nothing: that does not change.
+    begun: bool,
 }
 
 /// What a configuration brings up.
@@ -96,10 +98,10 @@ impl BroughtUp {
 }
 
 impl Mailboxes {
-    pub(super) fn new(provider: ClusterId, path: Arc<str>, marks: Arc<dyn Marks>) -> Self {
+    pub(super) fn new(provider: ClusterId, path: &str, marks: Arc<dyn Marks>) -> Self {
         Self {
             provider,
-            path,
+            common: Common::of(path),
             marks,
             all: BTreeMap::new(),
             by_cluster: BTreeMap::new(),
@@ -146,6 +148,7 @@ impl Mailboxes {
             kinds: BTreeMap::new(),
             upsync: BTreeSet::new(),
             placed: BTreeMap::new(),
+            begun: false,
         };
         self.all.insert(uid, mailbox);
     }
@@ -359,6 +362,9 @@ impl Mailboxes {
         let told = self.told;
         for uid in std::mem::take(&mut self.stale) {
             let Some(mailbox) = self.all.get_mut(&uid) else { continue };
+            if std::mem::replace(&mut mailbox.begun, true) && !told {
+                continue;
+            }
             let synced = SyncedKinds {
                 carried: mailbox.kinds.keys().cloned().collect(),
                 upsync: {
@@ -367,7 +373,7 @@ impl Mailboxes {
                     mailbox.upsync.iter().cloned().chain(placed).collect()
                 },
             };
-            let mut fixtures = contents(&self.path, &mailbox.syncer, &synced);
+            let mut fixtures = self.common.and(&mailbox.syncer, &synced);
             if !told {
                 // What a syncer may do follows from what it carries. Said too early, it would take rights from it.
                 fixtures.retain(|fixture| fixture.kind.resource() != "clusterroles");

@@ -116,7 +116,9 @@ impl Views {
                 // Whatever may hold a copy: after a restart nobody remembers which kinds were placed before.
                 _ => {
                     for kind in self.kinds_of_copies(&at) {
-                        follow(&at, kind, Keep::HeadAndStatus);
+                        // What a mailbox is bound to is some kilobytes for each binding, and nobody's status to return.
+                        let keep = if is_bindings(&kind) { Keep::Head } else { Keep::HeadAndStatus };
+                        follow(&at, kind, keep);
                     }
                 }
             }
@@ -137,11 +139,10 @@ impl Views {
         let served = self.serves.get(at).into_iter().flat_map(|catalog| catalog.iter());
         let own =
             |kind: &KindId| matches!(kind.group(), "core.kcp.io" | "apis.kcp.io" | "coordination.k8s.io");
-        let bindings = |kind: &KindId| kind.group() == "apis.kcp.io" && kind.resource() == "apibindings";
         served
             .filter(|served| served.verbs.can_follow())
             .map(|served| served.kind.clone())
-            .filter(|kind| !own(kind) || bindings(kind))
+            .filter(|kind| !own(kind) || is_bindings(kind))
             .collect()
     }
 
@@ -183,6 +184,10 @@ impl Views {
             }
         })
     }
+}
+
+fn is_bindings(kind: &KindId) -> bool {
+    kind.group() == "apis.kcp.io" && kind.resource() == "apibindings"
 }
 
 fn endpoints(slice: &Object) -> Vec<Name> {

@@ -74,6 +74,11 @@ impl Store {
         self.settle_everywhere(place, Whom::All, out);
     }
 
+    /// Whether a place is a view over many clusters.
+    pub fn is_view(&self, place: &PlaceId) -> bool {
+        self.views.contains(place)
+    }
+
     /// Closes a place: nothing is known through it any more.
     pub fn close(&mut self, place: &PlaceId, out: &mut Vec<News>) {
         for kind in self.kinds_at(place) {

@@ -22,7 +22,7 @@ impl Scene {
         let mut known = Knowledge::new();
         known.list("imw", "synctargets.edge.kubestellar.io", &targets);
         let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(OwnerId(Name::new("center"))));
-        let mailboxes = Mailboxes::new(ClusterId::new("espw"), Arc::from("root:espw"), marks);
+        let mailboxes = Mailboxes::new(ClusterId::new("espw"), "root:espw", marks);
         let mut statuses = Statuses::new(Name::new("center"), Limits::default());
         let standing: Vec<Arc<Object>> = known.store.standing_in(&ClusterId::new("imw")).cloned().collect();
         assert_eq!(standing.len(), TARGETS);
