@@ -348,6 +348,12 @@ impl Engine {
         let fits = self.breaker.confirm(scope, change);
         if fits {
             for slot in self.slots.matching(|slot| settle::scope_of(slot) == *scope) {
+                let state = self.slots.get_mut(slot).filter(|state| state.claims.is_empty());
+                if let Some(passing) = state.and_then(|state| state.passing.said()) {
+                    // Somebody has just said that it goes: whatever failed before is tried at once.
+                    passing.rest_until = 0;
+                    passing.attempts = 0;
+                }
                 self.plan_later(slot, Urgency::Live);
             }
         }

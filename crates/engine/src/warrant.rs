@@ -79,6 +79,11 @@ impl SourceGone {
         Ok(Self { looked_at: Some(first), confirmed, disputed: false, ..self })
     }
 
+    /// When the next look is due, if one found that it alone is gone and that is not enough.
+    pub fn look_again_at(&self) -> Option<u64> {
+        self.looked_at.filter(|_| !self.is_confirmed()).map(|first| first + LOOK_AGAIN_AFTER)
+    }
+
     /// A look found something else, or was not possible.
     pub fn dispute(&mut self) {
         self.disputed = true;

@@ -130,15 +130,11 @@ impl Engine {
             (Ok(look), Some(gone)) => match gone.looked(now, &look) {
                 Ok(gone) => {
                     state.passing.attempts = 0;
-                    let confirmed = gone.is_confirmed();
+                    let again = gone.look_again_at();
                     state.passing.gone = Some(Box::new(gone));
-                    if !confirmed {
-                        self.rest_for(
-                            now,
-                            id,
-                            LOOK_AGAIN_AFTER,
-                            "its source is missing, and is looked for again",
-                        );
+                    if let Some(at) = again {
+                        let why = "its source is missing, and is looked for again";
+                        self.rest_for(now, id, at.saturating_sub(now), why);
                     }
                 }
                 Err(otherwise) => {

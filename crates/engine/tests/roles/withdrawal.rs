@@ -233,7 +233,7 @@ fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_tha
 }
 
 /// Thirty sources are deleted while we watch, and before any of them was looked at, the configuration drops their kind.
-fn deleted_one_by_one_and_then_deselected(workspace_lives: bool) -> (World, usize) {
+fn deleted_one_by_one_and_then_deselected(workspace_lives: bool, milliseconds: u64) -> (World, usize) {
     let mut world = world();
     let sources: Vec<Key> =
         (0..30).map(|n| key("workload", "configmaps", "till", &format!("c{n:02}"))).collect();
@@ -256,24 +256,41 @@ fn deleted_one_by_one_and_then_deselected(workspace_lives: bool) -> (World, usiz
         other.asks_for_sources_alone = true;
         configure(world, other);
     });
-    world.run_for(300_000);
-    let left = world.servers[&copy().cluster].objects.keys().filter(|key| key.kind == copy().kind).count();
+    world.run_for(milliseconds);
+    let left = left(&world);
     (world, left)
+}
+
+fn left(world: &World) -> usize {
+    world.servers[&copy().cluster].objects.keys().filter(|key| key.kind == copy().kind).count()
 }
 
 #[test]
 fn what_was_deleted_one_by_one_goes_unasked_though_the_configuration_drops_it_meanwhile() {
-    let (world, left) = deleted_one_by_one_and_then_deselected(true);
+    let (world, left) = deleted_one_by_one_and_then_deselected(true, 300_000);
     assert_eq!(left, 0, "{}", explain(&world, &key("florin", "configmaps", "till", "c29")));
     assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
 }
 
 #[test]
 fn what_goes_with_its_workspace_is_held_though_the_configuration_drops_it_meanwhile() {
-    let (world, left) = deleted_one_by_one_and_then_deselected(false);
+    let (world, left) = deleted_one_by_one_and_then_deselected(false, 300_000);
     assert_eq!(left, 30);
     let verdict = world.engine.verdict(&key("florin", "configmaps", "till", "c29"));
     assert!(matches!(verdict, Some(Verdict::Held(_))), "{verdict:?}");
+}
+
+#[test]
+fn a_confirmation_ends_the_rest_of_what_it_lets_go() {
+    // Looks at a workspace that is being deleted found nothing certain, and each made the next one wait for longer.
+    let (mut world, before) = deleted_one_by_one_and_then_deselected(false, 1);
+    let held: Vec<_> =
+        world.engine.held_by_scope().map(|(scope, change, count)| (scope.clone(), change, count)).collect();
+    let [(scope, change, 30)] = held.as_slice() else { panic!("{held:?}") };
+    assert!(world.engine.confirm(scope, *change));
+    let confirmed = world.now;
+    world.run();
+    assert_eq!((before, left(&world), world.now - confirmed), (30, 0, 0));
 }
 
 #[test]
