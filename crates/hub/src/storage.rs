@@ -51,7 +51,7 @@ pub trait Storage: Send + 'static {
     fn snapshot(&self) -> Result<Snapshot, StorageError>;
 }
 
-/// Takes the objects that are read back, one by one, as JSON.
+/// Takes the objects that are read back, one by one, as they were written down.
 pub type EachObject<'e> = dyn FnMut(Key, &[u8]) -> Result<(), StorageError> + 'e;
 
 /// A state of the storage that can be written to a file.
@@ -75,8 +75,8 @@ pub fn load(storage: &mut dyn Storage, settings: Settings) -> Result<Machine, St
     let mut texts = Texts::default();
     let flavor = settings.flavor;
     let mut machine = Machine::new(settings);
-    let version = storage.load(&mut |key, json| {
-        machine.restore(Stored::from_json(key, json, flavor, &mut texts)?);
+    let version = storage.load(&mut |key, written| {
+        machine.restore(Stored::from_record(key, written, flavor, &mut texts)?);
         Ok(())
     })?;
     machine.restored_at(version);

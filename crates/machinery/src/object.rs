@@ -112,6 +112,14 @@ impl Stored {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
+    /// The whole object as it is written down; [`Stored::from_record`] reads it back.
+    pub fn to_record(&self) -> Vec<u8> {
+        let (uid, version) = (&self.uid, self.version);
+        let made =
+            || Packed::of(self.body(), self.managed(), &mut |text| Arc::from(text)).to_record(uid, version);
+        self.packed.as_ref().map_or_else(made, |packed| packed.to_record(uid, version))
+    }
+
     /// The same object at another version.
     pub(crate) fn at(&self, version: Version) -> Self {
         Self { version, ..self.clone() }
@@ -172,7 +180,7 @@ impl Stored {
     pub(crate) fn rested(&self, texts: &mut Texts) -> Self {
         let packed = match &self.packed {
             Some(packed) => Arc::clone(packed),
-            None => Arc::new(Packed::of(self.body(), self.managed(), texts)),
+            None => Arc::new(Packed::of(self.body(), self.managed(), &mut |text| texts.share(text))),
         };
         Self::resting(self.key.clone(), self.uid.clone(), self.version, self.shows_cluster, packed)
     }

@@ -4,6 +4,8 @@
 //! looked at. So they rest as text, cut where copies of one thing in many workspaces are alike: by members of the
 //! object, and by manager. The spec, the status and the fields of ten thousand copies are then there once.
 
+mod record;
+
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use crate::field_set::FieldSet;
 use crate::managed::{ManagedFields, Manager};
 use crate::metadata::CLUSTER_ANNOTATION;
 use crate::time::rfc3339;
+
+pub(crate) use record::RECORD;
 
 /// How many texts are remembered to be shared. What is forgotten is merely kept twice.
 const REMEMBERED: usize = 2048;
@@ -63,7 +67,7 @@ pub(crate) enum Piece<'p> {
 
 impl Texts {
     /// The one copy of a text, if it was seen lately.
-    fn share(&mut self, text: &str) -> Arc<str> {
+    pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
         if !SHARED_BYTES.contains(&text.len()) {
             return Arc::from(text);
         }
@@ -85,12 +89,12 @@ impl Texts {
 }
 
 impl Packed {
-    /// An object that comes to rest.
-    pub(crate) fn of(body: &Value, managed: &ManagedFields, texts: &mut Texts) -> Self {
+    /// An object that comes to rest; `share` finds the one copy of a text, or makes it.
+    pub(crate) fn of(body: &Value, managed: &ManagedFields, share: &mut dyn FnMut(&str) -> Arc<str>) -> Self {
         let members = body.as_object().into_iter().flatten().map(|(name, member)| {
             let text = json(member);
             // Metadata is never the same.
-            let text = if name == "metadata" { Arc::from(text) } else { texts.share(&text) };
+            let text = if name == "metadata" { Arc::from(text) } else { share(&text) };
             (Name::new(name), text)
         });
         let members = members.collect();
@@ -100,7 +104,7 @@ impl Packed {
             api_version: manager.api_version.clone(),
             subresource: manager.subresource.clone(),
             time_seconds: manager.time_seconds,
-            fields: texts.share(&json(&*manager.fields)),
+            fields: share(&json(&*manager.fields)),
         });
         let has = |member: &str| body["metadata"].get(member).is_some_and(|value| !value.is_null());
         Self {

@@ -14,7 +14,7 @@ use mailboat_machinery::{Change, Stored};
 use mailboat_object::{Key, Version};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::record::{State, decode_key, encode_key};
+use super::record::{FORMAT, State, decode_key, encode_key};
 use super::{EachObject, Snapshot, Storage, StorageError};
 
 /// The file of the data folder that holds everything.
@@ -151,7 +151,7 @@ impl Storage for Disk {
     fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
         let path = &self.path;
         let database = self.database()?;
-        let mut take = |key: &[u8], json: &[u8]| match each(decode_key(key, path)?, json) {
+        let mut take = |key: &[u8], written: &[u8]| match each(decode_key(key, path)?, written) {
             Err(StorageError::Object(bad)) => Err(StorageError::damaged(path, bad.to_string())),
             taken => taken,
         };
@@ -174,7 +174,7 @@ impl Storage for Disk {
 
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
         let Some(last) = changes.last() else { return Ok(()) };
-        let mut state = State { version: last.version, ..self.state };
+        let mut state = State { format: FORMAT, version: last.version, ..self.state };
         // Of several changes of one object in one commit, the last is the state after it.
         let latest: BTreeMap<&Key, Option<Arc<Stored>>> =
             changes.iter().map(|change| (&change.key, change.after())).collect();
@@ -184,11 +184,11 @@ impl Storage for Disk {
                 transaction.open_table(OBJECTS).map_err(|error| StorageError::of(path, "written", error))?;
             for (key, object) in latest {
                 let key = encode_key(key);
-                let (json, former) = match object {
+                let (written, former) = match object {
                     Some(object) => {
-                        let json = object.to_json();
-                        let former = objects.insert(&key[..], &json[..]).map_err(fail)?;
-                        (Some(json), former.map(|former| former.value().to_vec()))
+                        let written = object.to_record();
+                        let former = objects.insert(&key[..], &written[..]).map_err(fail)?;
+                        (Some(written), former.map(|former| former.value().to_vec()))
                     }
                     None => {
                         (None, objects.remove(&key[..]).map_err(fail)?.map(|former| former.value().to_vec()))
@@ -197,8 +197,8 @@ impl Storage for Disk {
                 if let Some(former) = former {
                     state.remove(&key, &former);
                 }
-                if let Some(json) = json {
-                    state.add(&key, &json);
+                if let Some(written) = written {
+                    state.add(&key, &written);
                 }
             }
             drop(objects);
@@ -250,7 +250,7 @@ fn write_snapshot(
     create(file, |to| {
         let fail = |error: redb::StorageError| StorageError::of(file, "written", error);
         let mut objects = to.open_table(OBJECTS).map_err(|error| StorageError::of(file, "written", error))?;
-        each_record(from, path, |key, json| objects.insert(key, json).map(|_| ()).map_err(fail))?;
+        each_record(from, path, |key, written| objects.insert(key, written).map(|_| ()).map_err(fail))?;
         let mut kept = to.open_table(KEPT).map_err(|error| StorageError::of(file, "written", error))?;
         let source = from.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
         for entry in source.iter().map_err(|error| StorageError::of(path, "read", error))? {
@@ -271,10 +271,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn push(&mut self, key: &[u8], json: &[u8]) {
+    fn push(&mut self, key: &[u8], written: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(json);
+        self.bytes.extend_from_slice(written);
         self.ends.push((key_end, self.bytes.len()));
     }
 
@@ -296,8 +296,8 @@ fn read_ahead(database: &Database, path: &Path, batches: &SyncSender<Batch>) -> 
     let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
     let mut batch = Batch::default();
     let mut heard = true;
-    each_record(&transaction, path, |key, json| {
-        batch.push(key, json);
+    each_record(&transaction, path, |key, written| {
+        batch.push(key, written);
         if heard && batch.bytes.len() >= BATCH_BYTES {
             heard = batches.send(std::mem::take(&mut batch)).is_ok();
         }
@@ -324,9 +324,9 @@ fn each_record(
     let objects = transaction.open_table(OBJECTS).map_err(|error| StorageError::of(path, "read", error))?;
     let mut found = State { count: 0, digest: 0, ..expected };
     for entry in objects.iter().map_err(fail)? {
-        let (key, json) = entry.map_err(fail)?;
-        found.add(key.value(), json.value());
-        each(key.value(), json.value())?;
+        let (key, written) = entry.map_err(fail)?;
+        found.add(key.value(), written.value());
+        each(key.value(), written.value())?;
     }
     if found != expected {
         let what = format!("{} objects are read where {} were written", found.count, expected.count);

@@ -19,8 +19,8 @@ pub struct Memory {
 
 impl Storage for Memory {
     fn load(&mut self, each: &mut EachObject<'_>) -> Result<Version, StorageError> {
-        for (key, json) in &self.objects {
-            each(key.clone(), json)?;
+        for (key, written) in &self.objects {
+            each(key.clone(), written)?;
         }
         Ok(self.version)
     }
@@ -28,7 +28,7 @@ impl Storage for Memory {
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
         for change in changes {
             match change.after() {
-                Some(object) => self.objects.insert(change.key.clone(), object.to_json()),
+                Some(object) => self.objects.insert(change.key.clone(), object.to_record()),
                 None => self.objects.remove(&change.key),
             };
             self.version = change.version;

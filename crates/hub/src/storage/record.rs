@@ -7,8 +7,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::StorageError;
 
-/// The format that this version writes and reads.
-pub(super) const FORMAT: u64 = 1;
+/// The format that this version writes. It reads the one before as well, in which objects were JSON: a file with both kinds
+/// of them is of this one.
+pub(super) const FORMAT: u64 = 2;
+const OLDEST_FORMAT: u64 = 1;
 
 /// `cluster 0 kind 0 namespace 0 name`: all of a workspace stand together. The name comes last because it alone may
 /// hold any character.
@@ -81,7 +83,7 @@ impl State {
         if next()? != digest(b"state", &bytes[..32]) {
             return Err(bad());
         }
-        if state.format != FORMAT {
+        if !(OLDEST_FORMAT..=FORMAT).contains(&state.format) {
             return Err(StorageError::Format { path: path.to_owned(), found: state.format, known: FORMAT });
         }
         Ok(state)
@@ -135,8 +137,10 @@ mod tests {
 
     #[test]
     fn another_format_is_named() {
+        let before = State { format: 1, ..State::empty() };
+        assert_eq!(State::from_bytes(&before.to_bytes(), Path::new("x")).unwrap(), before);
         let state = State { format: 9, ..State::empty() };
         let refused = State::from_bytes(&state.to_bytes(), Path::new("x")).unwrap_err().to_string();
-        assert_eq!(refused, "x has format 9 and this version reads format 1: use the version that wrote it");
+        assert_eq!(refused, "x has format 9 and this version reads format 2: use the version that wrote it");
     }
 }

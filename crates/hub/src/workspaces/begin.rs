@@ -263,7 +263,7 @@ mod tests {
                 ] },
             });
             let (flavor, mut texts) = (mailboat_machinery::Flavor::Kcp, mailboat_machinery::Texts::default());
-            super::Stored::from_json(key, json.to_string().as_bytes(), flavor, &mut texts).unwrap()
+            super::Stored::from_record(key, json.to_string().as_bytes(), flavor, &mut texts).unwrap()
         };
         let (one, other) = ("2026-01-01T00:00:00Z", "2026-11-16T12:39:51Z");
         let first = super::digest(&read(one, "Bound"));

@@ -12,7 +12,7 @@ use mailboat_object::{Key, Version};
 use super::table::{Change, Held, Spot};
 use super::{Flavor, Machine, Settings};
 use crate::object::Stored;
-use crate::packed::{Packed, Texts};
+use crate::packed::{Packed, RECORD, Texts};
 
 /// Changes on their way to a keeper, and how far it has come. A machine without a keeper shows everything at once.
 #[derive(Clone, Debug, Default)]
@@ -117,11 +117,21 @@ impl Machine {
 }
 
 impl Stored {
-    /// Reads an object back from what [`Stored::to_json`] wrote, which whoever kept it has to check. It rests until
-    /// somebody looks into it.
-    pub fn from_json(key: Key, json: &[u8], flavor: Flavor, texts: &mut Texts) -> Result<Self, BadObject> {
+    /// Reads an object back from what [`Stored::to_record`] wrote, or [`Stored::to_json`], which whoever kept it has to
+    /// check. It rests until somebody looks into it.
+    pub fn from_record(
+        key: Key,
+        written: &[u8],
+        flavor: Flavor,
+        texts: &mut Texts,
+    ) -> Result<Self, BadObject> {
         let shows_cluster = flavor == Flavor::Kcp;
-        match Packed::read(json, shows_cluster, texts) {
+        let read = if written.first() == Some(&RECORD) {
+            Packed::from_record(written, texts).ok_or("its record makes no sense")
+        } else {
+            Packed::read(written, shows_cluster, texts)
+        };
+        match read {
             Ok((packed, uid, version)) => {
                 Ok(Self::resting(key, uid, version, shows_cluster, Arc::new(packed)))
             }

@@ -105,7 +105,11 @@ fn a_server_comes_back_with_its_objects_and_without_its_history() {
         let intent = config_map("a", json!({ "other": "w" }));
         world.apply(&at, "bob", false, &intent).unwrap();
         let object = world.machine.get(&at).unwrap();
-        let back = Stored::from_json(at.clone(), &object.to_json(), flavor, &mut Texts::default()).unwrap();
+        let read =
+            |written: &[u8]| Stored::from_record(at.clone(), written, flavor, &mut Texts::default()).unwrap();
+        let back = read(&object.to_record());
+        assert_eq!(read(&object.to_json()).to_record(), object.to_record(), "as it was written before");
+        assert_eq!(back.to_record(), object.to_record());
         let version = world.machine.version();
         let settings = Settings { flavor, ..Settings::default() };
         let mut restored = Machine::restored(settings, version, [back]);
@@ -133,8 +137,9 @@ fn what_is_no_object_is_not_read() {
         (r#"{"metadata":{"uid":"u"}}"#, "it has no resourceVersion"),
         (r#"{"metadata":{"resourceVersion":"1"}}"#, "it has no uid"),
         (r#"{"metadata":{"resourceVersion":"1","uid":"u","managedFields":[{}]}}"#, "its managedFields make"),
+        ("\u{1}\u{7}", "its record makes no sense"),
     ] {
-        let read = Stored::from_json(
+        let read = Stored::from_record(
             key(&config_maps(), "a"),
             json.as_bytes(),
             Flavor::Kubernetes,
