@@ -50,6 +50,7 @@ impl Incoming {
                 }
             }
         }
+        members.values_mut().for_each(make_whole);
         members.insert("metadata".to_owned(), Value::Object(decoded));
         Ok(Self { body, version, managed })
     }
@@ -63,6 +64,25 @@ impl Incoming {
                 metadata.remove("annotations");
             }
         }
+    }
+}
+
+/// Real servers write a whole number without a fraction, however it was sent, and clients with types of their own read it no
+/// other way: 444.0 is 444.
+fn make_whole(value: &mut Value) {
+    /// Beyond this, not every whole number is one of these.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let found = number.as_f64().filter(|found| found.fract() == 0.0 && found.abs() < EXACT);
+            #[allow(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+            if let Some(found) = found {
+                *value = (found as i64).into();
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        _ => {}
     }
 }
 

@@ -162,3 +162,12 @@ fn bad_requests_are_400() {
     // As on real servers, which take this for their own fault.
     assert_refused(world.create(&config_maps(), unversioned), 500, "");
 }
+
+#[test]
+fn a_whole_number_has_no_fraction_however_it_is_sent() {
+    let mut world = World::new();
+    let sent: serde_json::Value =
+        serde_json::from_str(r#"{ "crew": [2.0, -3.0, 2.5, 1e3], "tons": 1e300 }"#).unwrap();
+    let made = world.create(&boats(), boat("a", sent)).unwrap().object;
+    assert_eq!(made.body()["spec"].to_string(), r#"{"crew":[2,-3,2.5,1000],"tons":1e+300}"#);
+}
