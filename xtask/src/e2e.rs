@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verd
     let mut report = Report::default();
     let surroundings = Surroundings { soak: arguments.soak, ..Surroundings::default() };
     if arguments.on == Servers::Hub {
-        report.run("tests on the hub", &run.progress, || on_hub(&run, selected, &surroundings))?;
+        report.run("tests on the hub", &run.progress, || on_hub(&run, &selected, &surroundings))?;
         return finish(&report);
     }
     report.run("tests on real servers", &run.progress, || on_real_servers(&run, &selected, &surroundings))?;

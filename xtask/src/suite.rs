@@ -32,8 +32,9 @@ const SOAK_LIMIT: Duration = Duration::from_hours(4);
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// So many on real servers, for which they wait most of the time, and some for each other's turn.
 const REAL_TESTS_AT_ONCE: &str = "3";
-/// So many on hubs: tests there wait for periods and hardly for servers.
-const HUB_TESTS_AT_ONCE: &str = "6";
+/// So many on hubs: tests there wait for periods, and hardly for servers; and those that take turns in one fleet must not
+/// keep the others from beginning.
+const HUB_TESTS_AT_ONCE: &str = "16";
 /// How many lines of a failed program's log are shown.
 const LINES_SHOWN: usize = 120;
 
@@ -225,14 +226,6 @@ impl Selection {
     pub(crate) fn program_beside(&self, name: &str) -> Option<PathBuf> {
         let folder = self.program.executable.parent()?.parent()?;
         Some(folder.join(name)).filter(|program| program.is_file())
-    }
-
-    /// Without the tests whose full name contains one of these; none if nothing is left.
-    pub(crate) fn without(mut self, names: &[&str]) -> Option<Self> {
-        let before = self.tests.len();
-        self.tests.retain(|test| !names.iter().any(|name| is_named(&self.program.full_name(test), name)));
-        self.whole &= self.tests.len() == before;
-        (!self.tests.is_empty()).then_some(self)
     }
 
     /// How many tests are selected.

@@ -21,7 +21,7 @@ pub use api::{ApiArguments, ApiCommand, ImportArguments};
 pub use asking::{PlanArguments, SurveyFlags, WhyArguments, Wording};
 pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
-pub use hub::{HubArguments, HubCommand, HubMode};
+pub use hub::{HubArguments, HubCommand, HubMode, Simulation};
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 pub use up::{GivenEdge, UpArguments};
 pub use workspaces::{

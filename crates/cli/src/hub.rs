@@ -13,7 +13,7 @@ use mailboat_runner::StopSignal;
 use tokio::net::TcpListener;
 
 use crate::failure::refusal;
-use crate::flags::{HubArguments, HubCommand, HubMode};
+use crate::flags::{HubArguments, HubCommand, HubMode, Simulation};
 use crate::log;
 
 /// Who has all rights from the beginning.
@@ -93,10 +93,28 @@ async fn serve(arguments: &HubArguments) -> Result<()> {
         server = server.with_control(folder.clone());
     }
     if arguments.simulate_workloads {
-        server = server.with_workloads(Settings::default(), 0);
+        let root_ca = match &arguments.root_ca_file {
+            Some(file) => String::from_utf8(bytes(file)?)
+                .map_err(|_| refusal(format!("{} holds no certificate as PEM", file.display())))?,
+            None => authority.certificate_pem().to_owned(),
+        };
+        let played = &arguments.simulation;
+        server = server.with_workloads(settings(played, root_ca), played.simulated_seed);
     }
     server.serve(stop.received()).await;
     Ok(())
+}
+
+fn settings(played: &Simulation, root_ca: String) -> Settings {
+    Settings {
+        nodes: played.simulated_nodes.into(),
+        start: played.simulated_start,
+        ready: played.simulated_ready,
+        stop: played.simulated_stop,
+        run: played.simulated_run,
+        failures_per_mille: played.simulated_failures,
+        root_ca,
+    }
 }
 
 /// Each process has a file of its own, whatever runs beside it.

@@ -2,7 +2,7 @@
 
 use mailboat_machinery::{Flavor, Settings, WriteOptions};
 use mailboat_object::{ClusterId, Key, KindId, Name};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::rbac::{self, bootstrap};
 use crate::access::{Accounts, Authority, AuthorityError, SigningKey, TokenFile};
@@ -16,6 +16,8 @@ use crate::workspaces::Workspaces;
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// Who signs service accounts' tokens, and for whom.
 const ISSUER: &str = "https://kubernetes.default.svc";
+/// The address of the Service `kubernetes`, the first of all Services' addresses.
+const API_ADDRESS: &str = "10.96.0.1";
 /// The name of the one cluster, which nobody sees.
 pub(crate) const CLUSTER: &str = "cluster";
 
@@ -80,7 +82,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     })
     .await?;
     let namespaces = NAMESPACES.map(|name| {
-        (KindId::new("", "namespaces"), name.to_owned(), json!({ "metadata": { "name": name } }))
+        (KindId::new("", "namespaces"), "", name.to_owned(), json!({ "metadata": { "name": name } }))
     });
     let rights = bootstrap::objects().into_iter().filter_map(|object| {
         let resource = match object["kind"].as_str()? {
@@ -89,12 +91,15 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
             _ => return None,
         };
         let name = object["metadata"]["name"].as_str()?.to_owned();
-        Some((KindId::new(rbac::GROUP, resource), name, object))
+        Some((KindId::new(rbac::GROUP, resource), "", name, object))
     });
-    let first: Vec<_> = namespaces.into_iter().chain(rights).collect();
+    let itself =
+        (KindId::new("", "services"), "default", "kubernetes".to_owned(), api_service(hub.address()));
+    let first: Vec<_> = namespaces.into_iter().chain(rights).chain([itself]).collect();
     hub.write(|machine, moment| {
-        for (kind, name, body) in first {
-            let key = Key { cluster: id.clone(), kind, namespace: Name::EMPTY, name: Name::new(&name) };
+        for (kind, namespace, name, body) in first {
+            let key =
+                Key { cluster: id.clone(), kind, namespace: Name::new(namespace), name: Name::new(&name) };
             if machine.get(&key).is_err() {
                 let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
                 machine.create(&key, body, &options, moment)?;
@@ -106,8 +111,25 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     Ok(Opened { hub, authority })
 }
 
+/// The Service by which a cluster's own pods know its API.
+fn api_service(address: &str) -> Value {
+    let port: Option<u16> = address.rsplit(':').next().and_then(|port| port.parse().ok());
+    let port = json!({ "name": "https", "port": 443, "protocol": "TCP", "targetPort": port.unwrap_or(443) });
+    let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
+    json!({
+        "metadata": { "name": "kubernetes", "namespace": "default", "labels": labels },
+        "spec": { "clusterIP": API_ADDRESS, "clusterIPs": [API_ADDRESS], "ports": [port] },
+    })
+}
+
 fn settings(flavor: Flavor) -> Settings {
-    Settings { flavor, awake: Some(AWAKE), log_bytes: HISTORY_BYTES, ..Settings::default() }
+    Settings {
+        flavor,
+        awake: Some(AWAKE),
+        log_bytes: HISTORY_BYTES,
+        addresses: flavor == Flavor::Kubernetes,
+        ..Settings::default()
+    }
 }
 
 /// Opens a server of workspaces, as kcp is one.

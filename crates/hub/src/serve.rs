@@ -47,9 +47,11 @@ impl Server {
         }
     }
 
-    /// Plays workloads that run nowhere, for a hub that is one cluster. The seed decides what fails.
+    /// Plays workloads that run nowhere, for a hub that is one cluster. The seed decides what fails. Pods get what they
+    /// would need to speak to the cluster: whoever keeps a node of it may really run them.
     #[must_use]
     pub fn with_workloads(mut self, settings: Settings, seed: u64) -> Self {
+        self.hub.give_tokens();
         self.workloads = Some((settings, seed));
         self
     }

@@ -17,6 +17,7 @@ mod job;
 mod node;
 mod pod;
 mod replica_set;
+mod root_ca;
 mod service;
 mod stateful_set;
 mod template;
@@ -26,7 +27,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mailboat_machinery::{Change, Machine, Random};
+use mailboat_machinery::{Change, Machine, ROOT_CA, Random};
 use mailboat_object::{ClusterId, Key, Name};
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ pub struct Settings {
     pub run: Duration,
     /// How many of a thousand starts fail.
     pub failures_per_mille: u16,
+    /// The certificate, as PEM, by which pods know their API server; every namespace has it. Empty: none has.
+    pub root_ca: String,
 }
 
 impl Default for Settings {
@@ -58,6 +61,7 @@ impl Default for Settings {
             stop: Duration::from_millis(200),
             run: Duration::from_secs(1),
             failures_per_mille: 0,
+            root_ca: String::new(),
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct Workloads {
     dirty: BTreeSet<Key>,
     /// What is to be looked at later, in milliseconds of the caller's clock.
     due: BTreeMap<Key, u64>,
+    /// Namespaces with a new account, for which pods may be waiting.
+    accounts: BTreeSet<Name>,
     /// Where each pod stands in its life, and until when.
     stages: BTreeMap<Key, pod::Stage>,
     /// How many addresses were given to pods and to load balancers.
@@ -78,7 +84,8 @@ pub struct Workloads {
 }
 
 /// In the order in which they are looked at: what others are made of comes last.
-const KINDS: [(&str, &str); 8] = [
+const KINDS: [(&str, &str); 9] = [
+    ("", "namespaces"),
     ("", "nodes"),
     ("apps", "deployments"),
     ("apps", "daemonsets"),
@@ -88,6 +95,9 @@ const KINDS: [(&str, &str); 8] = [
     ("", "pods"),
     ("", "services"),
 ];
+/// Those that make pods themselves.
+const MAKERS: [(&str, &str); 4] =
+    [("apps", "daemonsets"), ("apps", "statefulsets"), ("batch", "jobs"), ("apps", "replicasets")];
 
 impl Workloads {
     /// The workloads of a cluster that serves the kinds of Kubernetes.
@@ -97,6 +107,7 @@ impl Workloads {
             cluster,
             dirty: BTreeSet::new(),
             due: BTreeMap::new(),
+            accounts: BTreeSet::new(),
             stages: BTreeMap::new(),
             addresses: 0,
         }
@@ -125,6 +136,12 @@ impl Workloads {
         for object in [change.before(), change.after()].into_iter().flatten() {
             self.dirty.extend(hand::controller_of(&object));
         }
+        if (group, resource) == ("", "serviceaccounts") && change.made() {
+            self.accounts.insert(key.namespace.clone());
+        }
+        if (group, resource) == ("", "configmaps") && key.name.as_str() == ROOT_CA {
+            self.dirty.insert(root_ca::namespace_of(key));
+        }
         if (group, resource) == ("", "pods") && change.unmade() {
             self.stages.remove(key);
             self.due.remove(key);
@@ -140,6 +157,11 @@ impl Workloads {
             self.due.remove(&key);
             self.dirty.insert(key);
         }
+        for namespace in std::mem::take(&mut self.accounts) {
+            let hand = Hand::new(machine, self.cluster.clone(), now_ms, random);
+            let waiting = MAKERS.iter().flat_map(|(group, resource)| hand.list(group, resource, &namespace));
+            self.dirty.extend(waiting.map(|maker| maker.key.clone()));
+        }
         let dirty = std::mem::take(&mut self.dirty);
         let mut services: BTreeSet<Name> = BTreeSet::new();
         let order = |key: &Key| {
@@ -153,6 +175,10 @@ impl Workloads {
         for key in dirty {
             let mut hand = Hand::new(machine, self.cluster.clone(), now_ms, random);
             let again = match (key.kind.group(), key.kind.resource()) {
+                ("", "namespaces") => {
+                    root_ca::look(&mut hand, &key, &self.settings.root_ca);
+                    None
+                }
                 ("apps", "deployments") => deployment::look(&mut hand, &key),
                 ("apps", "replicasets") => {
                     // A deployment that recreates waits for the last pod of a set that wants none.

@@ -8,6 +8,7 @@ mod durable;
 mod list;
 mod marks;
 mod namespace;
+mod provide;
 mod rest;
 mod scale;
 mod status_write;
@@ -29,6 +30,7 @@ pub use delete::{DeleteOptions, Deleted, DeletedCollection};
 pub use durable::BadObject;
 pub use list::{List, ListRequest, ListVersion, Within};
 pub use marks::{MARK_PREFIX, Mark, Marks};
+pub use provide::ROOT_CA;
 pub use table::Change;
 pub use watch::{Watch, WatchEvent, WatchRequest, WatchStart};
 pub use write::{Patch, WriteOptions, Written};
@@ -63,6 +65,10 @@ pub struct Settings {
     /// How many of the last changes are kept as trees; what has not changed since rests as text. None: everything
     /// stays a tree, which takes more memory and less time.
     pub awake: Option<usize>,
+    /// Services get addresses and ports of the cluster's own.
+    pub addresses: bool,
+    /// Pods get an account's token.
+    pub tokens: bool,
 }
 
 /// Whose ways a server has.
@@ -87,7 +93,14 @@ struct Cluster {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { flavor: Flavor::Kubernetes, log_limit: 10_000, log_bytes: usize::MAX, awake: None }
+        Self {
+            flavor: Flavor::Kubernetes,
+            log_limit: 10_000,
+            log_bytes: usize::MAX,
+            awake: None,
+            addresses: false,
+            tokens: false,
+        }
     }
 }
 

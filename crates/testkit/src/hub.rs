@@ -47,7 +47,11 @@ pub(crate) fn launch(site: &Site, program: &Path, place: &Place, port: Port, pla
     match played {
         Played::Workspaces => {}
         Played::Bare => arguments.push("--mode=cluster".to_owned()),
-        Played::Cluster => arguments.extend(["--mode=cluster".to_owned(), "--simulate-workloads".to_owned()]),
+        Played::Cluster => arguments.extend([
+            "--mode=cluster".to_owned(),
+            "--simulate-workloads".to_owned(),
+            format!("--root-ca-file={}", place.authority().certificate_file().display()),
+        ]),
     }
     Part::launch(PartSpec {
         kind: PartKind::Hub,

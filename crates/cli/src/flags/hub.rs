@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::LogFormat;
+
+/// In milliseconds.
+const LONGEST_MOMENT: u64 = 3_600_000;
 
 const HUB_NOTES: &str = "\
 Examples:
@@ -60,6 +64,9 @@ pub struct HubArguments {
     /// An authority, as PEM, whose certificates name users, besides the hub's own
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub client_ca_file: Option<PathBuf>,
+    /// The authority of that certificate, as PEM, for the pods of a simulated cluster, which trust it; by default the hub's own
+    #[arg(long, value_name = "FILE", requires = "simulate_workloads")]
+    pub root_ca_file: Option<PathBuf>,
     /// Users with fixed tokens: lines of `token,user,uid,"group1,group2"`
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
@@ -67,9 +74,49 @@ pub struct HubArguments {
     /// --mode cluster
     #[arg(long)]
     pub simulate_workloads: bool,
+    /// How it is played
+    #[command(flatten)]
+    pub simulation: Simulation,
     /// How messages look
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+}
+
+/// How fast things happen in a cluster that is played, and how often they go wrong.
+#[derive(Clone, Debug, Args)]
+pub struct Simulation {
+    /// How many nodes are played
+    #[arg(long, value_name = "COUNT", default_value_t = 2, requires = "simulate_workloads")]
+    pub simulated_nodes: u16,
+    /// How long a pod that is played takes until it runs, such as 200ms or 5s
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = moment, requires = "simulate_workloads")]
+    pub simulated_start: Duration,
+    /// How long it takes from then on until it is ready
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = moment, requires = "simulate_workloads")]
+    pub simulated_ready: Duration,
+    /// How long it takes to go
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = moment, requires = "simulate_workloads")]
+    pub simulated_stop: Duration,
+    /// How long one runs that comes to an end by itself, as a Job's
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = moment, requires = "simulate_workloads")]
+    pub simulated_run: Duration,
+    /// How many of a thousand starts fail
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1000),
+        requires = "simulate_workloads")]
+    pub simulated_failures: u16,
+    /// What decides which of them: the same number lets the same ones fail
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "simulate_workloads")]
+    pub simulated_seed: u64,
+}
+
+/// Reads a time as `200ms`, `5s` or `2m`.
+fn moment(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000)];
+    let read = units.iter().find_map(|(unit, milliseconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*milliseconds).filter(|time| *time <= LONGEST_MOMENT)
+    });
+    read.map(Duration::from_millis).ok_or_else(|| "write it as 200ms, 5s or 2m, up to an hour".to_owned())
 }
 
 /// What a hub serves.
@@ -102,4 +149,21 @@ pub enum HubCommand {
         #[arg(long, value_name = "FOLDER")]
         data: PathBuf,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_three_units_and_have_a_limit() {
+        for (text, milliseconds) in
+            [("0ms", 0), ("200ms", 200), ("5s", 5_000), ("2m", 120_000), ("60m", 3_600_000)]
+        {
+            assert_eq!(moment(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "5", "5h", "-1s", "1.5s", "61m", "18446744073709551615m"] {
+            assert!(moment(text).is_err(), "{text}");
+        }
+    }
 }

@@ -48,7 +48,8 @@ impl Embedded {
         let tls = authority.server_config(&names).map_err(|error| refusal(error.to_string()))?;
         let mut server = Server::new(hub, tls, listener);
         if mode == HubMode::Cluster {
-            server = server.with_workloads(Settings::default(), 0);
+            let root_ca = authority.certificate_pem().to_owned();
+            server = server.with_workloads(Settings { root_ca, ..Settings::default() }, 0);
         }
         Ok(Self { url, authority, serving: tokio::spawn(server.serve(super::told(stop))) })
     }

@@ -19,7 +19,10 @@ struct World {
     now_ms: u64,
 }
 
-const KINDS_SERVED: [(&str, &str, &str, &str); 9] = [
+const KINDS_SERVED: [(&str, &str, &str, &str); 12] = [
+    ("", "v1", "namespaces", "Namespace"),
+    ("", "v1", "configmaps", "ConfigMap"),
+    ("", "v1", "serviceaccounts", "ServiceAccount"),
     ("", "v1", "nodes", "Node"),
     ("", "v1", "pods", "Pod"),
     ("", "v1", "services", "Service"),
@@ -31,12 +34,16 @@ const KINDS_SERVED: [(&str, &str, &str, &str); 9] = [
     ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
 ];
 
+fn is_namespaced(resource: &str) -> bool {
+    !matches!(resource, "nodes" | "namespaces")
+}
+
 fn here() -> ClusterId {
     ClusterId::new("here")
 }
 
 fn key(group: &str, resource: &str, name: &str) -> Key {
-    let namespace = if resource == "nodes" { "" } else { "default" };
+    let namespace = if is_namespaced(resource) { "default" } else { "" };
     Key {
         cluster: here(),
         kind: KindId::new(group, resource),
@@ -51,18 +58,18 @@ impl World {
         for (group, version, resource, name) in KINDS_SERVED {
             let id = KindId::new(group, resource);
             let rules = Rules { defaults: None, check: None, prepare: None, ..builtin::rules(&id) };
-            let namespaced = resource != "nodes";
+            let namespaced = is_namespaced(resource);
             let versions = [(version, Schema::permissive())];
             let kind = Kind::new(id, name, namespaced, versions, Origin::Custom, rules);
             machine.serve(&here(), [Arc::new(kind)]);
         }
         machine.keep_changes();
-        let mut world = Self {
-            machine,
-            workloads: Workloads::new(here(), settings),
-            random: Seeded(1),
-            now_ms: 1_790_000_000_000,
-        };
+        let mut random = Seeded(1);
+        let default = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } });
+        let mut moment = Moment { now_seconds: 1_790_000_000, random: &mut random };
+        machine.create(&key("", "namespaces", ""), default, &WriteOptions::default(), &mut moment).unwrap();
+        let mut world =
+            Self { machine, workloads: Workloads::new(here(), settings), random, now_ms: 1_790_000_000_000 };
         world.workloads.start(&mut world.machine, world.now_ms, &mut world.random);
         world.take_in();
         world
@@ -159,6 +166,39 @@ fn rolled_out(object: &Stored) -> bool {
         && number(&status["updatedReplicas"], 0) == wanted
         && number(&status["replicas"], 0) == wanted
         && number(&status["availableReplicas"], 0) == wanted
+}
+
+#[test]
+fn every_namespace_has_the_certificate_that_its_pods_trust() {
+    let at = key("", "configmaps", "kube-root-ca.crt");
+    let mut world = World::new(Settings { root_ca: "PEM".to_owned(), ..Settings::default() });
+    world.settle();
+    let data = |world: &World| world.machine.get(&at).map(|found| found.body()["data"].clone()).ok();
+    assert_eq!(data(&world), Some(json!({ "ca.crt": "PEM" })));
+    world.merge(&at, &json!({ "data": { "ca.crt": "another" } }));
+    world.settle();
+    assert_eq!(data(&world), Some(json!({ "ca.crt": "PEM" })));
+    world.delete(&at);
+    world.settle();
+    assert_eq!(data(&world), Some(json!({ "ca.crt": "PEM" })));
+    let mut without = World::new(Settings::default());
+    without.settle();
+    assert_eq!(data(&without), None);
+}
+
+#[test]
+fn pods_come_when_their_account_does() {
+    let mut world = World::new(Settings::default());
+    world.machine.give_tokens();
+    let mut late = deployment(2);
+    late["spec"]["template"]["spec"]["serviceAccountName"] = "robot".into();
+    world.create("apps", "deployments", late);
+    world.settle();
+    assert_eq!(world.list("", "pods").len(), 0, "they have no account yet");
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "robot" } });
+    world.create("", "serviceaccounts", account);
+    world.settle();
+    assert!(rolled_out(&world.machine.get(&key("apps", "deployments", "web")).unwrap()));
 }
 
 #[test]

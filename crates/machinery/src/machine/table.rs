@@ -30,6 +30,11 @@ impl Held {
         self.0.version
     }
 
+    /// Whether it is the object of this key.
+    pub(super) fn is(&self, key: &Key) -> bool {
+        self.0.key == *key
+    }
+
     pub(super) fn is_deleting(&self) -> bool {
         self.0.is_deleting()
     }

@@ -276,6 +276,9 @@ impl Machine {
         if let Some(prepare) = rules.prepare.filter(|_| writing.options.part == Part::Whole) {
             prepare(&mut body, None);
         }
+        if writing.options.part == Part::Whole {
+            self.provide(&writing, key, &mut body, moment)?;
+        }
         body["metadata"]["creationTimestamp"] = rfc3339(moment.now_seconds).into();
         if rules.generation != Generation::None {
             body["metadata"]["generation"] = 1.into();
@@ -330,6 +333,9 @@ impl Machine {
             Some(_) => {}
         }
         writing.prepare_update(&mut body, live);
+        if writing.options.part == Part::Whole {
+            self.provide_changed(&writing, live, &mut body)?;
+        }
         self.stamp(key, &mut body);
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
         let managed = if managed.same_but_for_times(live.managed()) && typed::same(&body, live.body()) {
@@ -459,7 +465,7 @@ impl Writing<'_> {
         )))
     }
 
-    fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Status> {
+    pub(super) fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Status> {
         if errors.is_empty() {
             return Ok(());
         }

@@ -7,5 +7,6 @@ mod durable;
 mod lifecycle;
 mod list_watch;
 mod properties;
+mod provide;
 mod world;
 mod write;
