@@ -1,6 +1,9 @@
 //! Nodes that are nothing but their objects, and nodes that somebody else keeps.
 
+use std::sync::Arc;
+
 use mailboat_machinery::Stored;
+use mailboat_object::{Key, KindId, Name};
 use serde_json::{Value, json};
 
 use super::hand::Hand;
@@ -23,6 +26,24 @@ pub(super) fn runs(node: &Stored, pod: &Stored) -> bool {
         let rest = image.strip_prefix(known.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '@']))
     })
+}
+
+/// The node that a pod was given.
+pub(super) fn of(hand: &Hand<'_>, pod: &Stored) -> Option<Arc<Stored>> {
+    hand.get(&Key {
+        cluster: pod.key.cluster.clone(),
+        kind: KindId::new("", "nodes"),
+        namespace: Name::EMPTY,
+        name: Name::new(pod.body()["spec"]["nodeName"].as_str()?),
+    })
+}
+
+/// The address of the node that a pod was given; empty if it has none.
+pub(super) fn address(hand: &Hand<'_>, pod: &Stored) -> String {
+    let node = of(hand, pod);
+    let addresses = node.as_ref().and_then(|node| node.body()["status"]["addresses"].as_array());
+    let mut inside = addresses.into_iter().flatten().filter(|address| address["type"] == "InternalIP");
+    inside.find_map(|address| address["address"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// Makes the nodes that are missing.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_machinery::Stored;
-use mailboat_object::{Key, KindId, Name};
+use mailboat_object::Key;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -127,8 +127,9 @@ impl Life<'_> {
             let address = format!("10.{}.{middle}.{low}", 244_u8.wrapping_add(high));
             status["podIP"] = address.as_str().into();
             status["podIPs"] = json!([{ "ip": address }]);
-            status["hostIP"] = "10.0.0.2".into();
-            status["hostIPs"] = json!([{ "ip": "10.0.0.2" }]);
+            let host = node::address(hand, pod);
+            status["hostIP"] = host.as_str().into();
+            status["hostIPs"] = json!([{ "ip": host }]);
             status["startTime"] = now.as_str().into();
         }
         status["phase"] = "Running".into();
@@ -142,14 +143,7 @@ impl Life<'_> {
 
 /// Whether a pod is on a node that somebody else keeps.
 fn is_elsewhere(hand: &Hand<'_>, pod: &Stored) -> bool {
-    let Some(name) = pod.body()["spec"]["nodeName"].as_str() else { return false };
-    let key = Key {
-        cluster: pod.key.cluster.clone(),
-        kind: KindId::new("", "nodes"),
-        namespace: Name::EMPTY,
-        name: Name::new(name),
-    };
-    hand.get(&key).is_some_and(|found| node::is_kept_elsewhere(&found))
+    node::of(hand, pod).is_some_and(|found| node::is_kept_elsewhere(&found))
 }
 
 /// Gives a pod a node, or says that there is none.

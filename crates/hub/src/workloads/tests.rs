@@ -209,6 +209,11 @@ fn a_deployment_comes_up() {
     let at = key("apps", "deployments", "web");
     let status = world.status(&at);
     assert!(rolled_out(&world.machine.get(&at).unwrap()), "{status}");
+    for pod in world.list("", "pods") {
+        let node =
+            world.machine.get(&key("", "nodes", pod.body()["spec"]["nodeName"].as_str().unwrap())).unwrap();
+        assert_eq!(pod.body()["status"]["hostIP"], node.body()["status"]["addresses"][0]["address"]);
+    }
     assert_eq!(status["readyReplicas"], 3);
     assert!(status.get("unavailableReplicas").is_none(), "{status}");
     let reasons: Vec<&str> = status["conditions"]
