@@ -18,6 +18,12 @@ pub(crate) fn program() -> Option<PathBuf> {
     std::env::var_os(HUB_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
+/// Whether worlds are made of hubs, of which there can be many: for tests that share a world only because a real one takes
+/// so long to make.
+pub fn is_on_hub() -> bool {
+    program().is_some()
+}
+
 /// What a hub plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Played {

@@ -61,7 +61,7 @@ pub use center::{CENTER_GROUP, CENTER_USER, Center, CenterSpec, SHARD_ADMIN};
 pub use companion::Companion;
 pub use edge::{Edge, EdgeSpec};
 pub use error::{Error, Result};
-pub use hub::HUB_VARIABLE;
+pub use hub::{HUB_VARIABLE, is_on_hub};
 pub use part::{Part, PartKind};
 pub use place::{ADMIN, User};
 pub use ports::Port;

@@ -1,8 +1,8 @@
 //! A whole fleet: a provider workspace, an inventory with the edges florin and guilder, a center and two syncers. Center
 //! and syncers are the programs themselves, each with the rights of its own and no more.
 //!
-//! Scenarios share one fleet and take turns in it. Each has workload workspaces of its own, and leaves the edges as it
-//! found them.
+//! Scenarios share one fleet, or a few where servers are hubs, and take turns in it. Each has workload workspaces of its own,
+//! and leaves the edges as it found them.
 
 mod center_restart;
 mod customize;
@@ -14,6 +14,7 @@ mod two_owners;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use mailboat_center::init::init;
 use mailboat_center::setup::Offer;
 use mailboat_cluster::{Connection, Settings, Source};
 use mailboat_registration::SyncerId;
-use mailboat_testkit::{ADMIN, CENTER_USER, Center, Companion, EdgeSpec, World, wait_until};
+use mailboat_testkit::{ADMIN, CENTER_USER, Center, Companion, EdgeSpec, World, is_on_hub, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -105,19 +106,31 @@ impl Drop for Aboard {
     }
 }
 
+/// A place for one fleet, and whose turn it is there.
+#[derive(Default)]
+struct Berth {
+    fleet: Mutex<Weak<Fleet>>,
+    turn: Arc<Mutex<()>>,
+}
+
+/// So many fleets sail at once where they are made of hubs; of real servers there is one, which takes minutes to make.
+const FLEETS_ON_HUBS: usize = 4;
+
 impl Fleet {
-    /// Waits for a turn in the fleet, which is made if nobody has it.
+    /// Waits for a turn in a fleet, which is made if nobody has it.
     pub(crate) async fn board() -> Aboard {
-        static SHARED: LazyLock<Mutex<Weak<Fleet>>> = LazyLock::new(Mutex::default);
-        static TURNS: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
-        let mut shared = SHARED.lock().await;
+        static BERTHS: LazyLock<[Berth; FLEETS_ON_HUBS]> = LazyLock::new(Default::default);
+        static BOARDED: AtomicUsize = AtomicUsize::new(0);
+        let fleets = if is_on_hub() { FLEETS_ON_HUBS } else { 1 };
+        let berth = &BERTHS[BOARDED.fetch_add(1, Ordering::Relaxed) % fleets];
+        let mut shared = berth.fleet.lock().await;
         let fleet = match shared.upgrade() {
             Some(fleet) => fleet,
             None => Arc::new(Self::make().await),
         };
         *shared = Arc::downgrade(&fleet);
         drop(shared);
-        let turn = Arc::clone(&TURNS).lock_owned().await;
+        let turn = Arc::clone(&berth.turn).lock_owned().await;
         Aboard { _turn: turn, fleet }
     }
 
