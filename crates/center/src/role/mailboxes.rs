@@ -460,3 +460,6 @@ fn carried(slot: &Key, source: Option<&Key>, store: &Store) -> Option<Carried> {
         name: slot.name.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests;
