@@ -8,7 +8,7 @@ use mailboat_api::names::export;
 use mailboat_hub::Workspaces;
 use mailboat_machinery::{DeleteOptions, Machine, Moment, Patch, Random as _, Seeded, Status, Stored};
 use mailboat_object::key::{ClusterId, Key, KindId, Version};
-use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply};
+use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use mailboat_sim::answer;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -332,6 +332,9 @@ impl Sea {
             let how = answered.as_ref().map_or_else(|fault| fault.text.clone(), |_| "done".to_owned());
             format!("{who:?} sends {} of {}: {how}{}", verb(call), call.key, said(call))
         });
+        if answered.is_ok() && matches!(call.verb, Verb::Get) && kinds::configures(&call.key.kind) {
+            self.truth.shows_one(&call.key);
+        }
         if self.machines.get(server).map(Machine::version) != version {
             self.report.writes += 1;
             self.trace(&format!("{who:?} {} {}", verb(call), call.key));
@@ -476,9 +479,7 @@ pub(crate) fn lock(sea: &Shared) -> std::sync::MutexGuard<'_, Sea> {
 /// What a summary is changed to, for people who wonder why.
 fn said(call: &Call) -> String {
     match &call.verb {
-        mailboat_object::wire::Verb::Merge { body, .. }
-            if call.key.kind == kinds::edge("statussummaries") =>
-        {
+        Verb::Merge { body, .. } if call.key.kind == kinds::edge("statussummaries") => {
             format!(" {}", String::from_utf8_lossy(body))
         }
         _ => String::new(),

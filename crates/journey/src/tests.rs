@@ -69,6 +69,17 @@ fn a_definition_stays_while_copies_of_its_kind_are_held() {
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }
 
+/// What two placements want is let go by one after the other. Between that and the look at its source nobody wants it, and
+/// its syncer must not be told so.
+#[test]
+fn what_two_placements_want_stays_at_the_edge_when_its_definition_goes() {
+    let mut script = Script::draw(223, Options::default().steps);
+    script.lines.retain(|(at, _)| *at < 122_400);
+    assert!(script.lines.iter().any(|(_, step)| *step == Step::DropDefinition(Site::Workload)));
+    let report = world::play(223, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(report.arrived > 0, "{report}");
+}
+
 /// What went with a definition may be another placement's. A center that ran all along and one that starts let go of the
 /// deleted one alike.
 #[test]

@@ -177,6 +177,11 @@ impl Truth {
             .extend(self.objects.keys().filter(here).filter(|key| !self.lost.contains_key(key)).cloned());
     }
 
+    /// A process was shown one object, which is there.
+    pub(crate) fn shows_one(&mut self, key: &Key) {
+        self.shown.insert(key.clone());
+    }
+
     /// Somebody says that what is lost is not wanted any more.
     pub(crate) fn give_up(&mut self, now: u64, key: &Key) {
         if self.lost.remove(key).is_some() {

@@ -280,17 +280,19 @@ impl Mailboxes {
     pub(super) fn stands(&mut self, slot: &Key, store: &Store, engine: &Engine) {
         let Some(uid) = self.by_cluster.get(&slot.cluster) else { return };
         let Some(mailbox) = self.all.get_mut(uid) else { return };
-        let claimant = engine.claimant(slot).filter(|source| source.cluster != self.provider);
+        let before = mailbox.carried.contains_key(slot);
+        let claimant = engine.claimant(slot);
         let wanted = match engine.verdict(slot) {
             // Withdrawn, never there, or another's.
             None | Some(Verdict::Refused(_)) => false,
-            Some(Verdict::Settled) => claimant.is_some(),
+            // As it was wanted until a moment ago: why nobody wants it any more is not known before its source was looked at.
+            Some(Verdict::Settled) if claimant.is_none() => before,
             // What nobody can decide about stays as it is, at the edge as well.
-            Some(Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_)) => true,
+            Some(Verdict::Settled | Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_)) => true,
         };
         let fixture = is_fixture(slot, store, engine, &self.provider, &*self.marks);
         let carries = wanted && may_be_carried(&slot.kind) && !fixture;
-        let before = mailbox.carried.contains_key(slot);
+        let claimant = claimant.filter(|source| source.cluster != self.provider);
         match (before, carries) {
             (false, true) => {
                 let Some(carried) = carried(slot, claimant, store) else { return };
