@@ -6,7 +6,10 @@
 //! counted by copy: so the cost of it at a larger fleet stands beside that at the smallest one of the run, and what grew is
 //! the fleet alone. At the end the center is killed and started again.
 //!
-//! Sizes can be named as arguments (`edges-100`); without any, all are run.
+//! The same is done once on a real kcp with 50 edges, for what it costs there; kcp takes seconds for each mailbox, and its
+//! own controllers write as well, so that this is beside nothing.
+//!
+//! Cases can be named as arguments (`edges-100`); without any, all are run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,14 +17,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use mailboat_bench::Measurement;
-use mailboat_bench::center::users::{OBJECTS, PLACEMENTS, SPARE, group_of};
-use mailboat_bench::center::{CenterProcess, Event, Users, Watching};
-use mailboat_bench::hub::HubServer;
+use mailboat_bench::center::users::{OBJECTS, SPARE, group_of, placements};
+use mailboat_bench::center::{CenterProcess, Event, Server, Users, Watching};
 use tokio::time::sleep;
 
 /// The program that is measured; `cargo xtask bench` builds it beside this one.
 const PROGRAM: &str = "mailboat";
-const SIZES: [(&str, usize); 3] = [("edges-100", 100), ("edges-1000", 1_000), ("edges-10000", 10_000)];
+const CASES: [Case; 4] = [
+    Case { name: "edges-100", edges: 100, on_kcp: false },
+    Case { name: "edges-1000", edges: 1_000, on_kcp: false },
+    Case { name: "edges-10000", edges: 10_000, on_kcp: false },
+    Case { name: "kcp-50", edges: 50, on_kcp: true },
+];
 /// Each change is made so often; the first is not counted.
 const ROUNDS: usize = 8;
 /// Statuses and summaries follow a change within this.
@@ -37,21 +44,27 @@ const MOST_BYTES: f64 = 1e9;
 
 fn main() -> Result<()> {
     let cases: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(unknown) = cases.iter().find(|case| !SIZES.iter().any(|(name, _)| *name == **case)) {
-        let known: Vec<&str> = SIZES.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = cases.iter().find(|case| !CASES.iter().any(|known| known.name == **case)) {
+        let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
         bail!("the benchmark has no case '{unknown}'; it has {}", known.join(", "));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut smallest = None;
-        for (case, edges) in
-            SIZES.into_iter().filter(|(name, _)| cases.is_empty() || cases.iter().any(|one| one == name))
-        {
-            let costs = measure(case, edges, smallest.as_ref()).await.context(case)?;
-            smallest.get_or_insert((case, costs));
+        for case in CASES.iter().filter(|case| cases.is_empty() || cases.iter().any(|one| one == case.name)) {
+            let beside = smallest.as_ref().filter(|_| !case.on_kcp);
+            let costs = measure(case, beside).await.context(case.name)?;
+            smallest.get_or_insert((case.name, costs));
         }
         Ok(())
     })
+}
+
+/// A fleet, and where it stands.
+struct Case {
+    name: &'static str,
+    edges: usize,
+    on_kcp: bool,
 }
 
 /// What one change costs, the median of some.
@@ -70,38 +83,39 @@ struct Costs {
     copies: usize,
 }
 
-async fn measure(case: &str, edges: usize, smallest: Option<&(&str, Costs)>) -> Result<Costs> {
+async fn measure(case: &Case, smallest: Option<&(&str, Costs)>) -> Result<Costs> {
+    let Case { name: case, edges, on_kcp } = *case;
     let program = mailboat_bench::program_beside(PROGRAM)?;
     let folder = tempfile::tempdir()?;
-    let hub = HubServer::start_in_memory(&program, &folder.path().join("hub")).await?;
-    let kubeconfig = HubServer::kubeconfig(&folder.path().join("hub"));
+    let server =
+        if on_kcp { Server::kcp().await? } else { Server::hub(&program, &folder.path().join("hub")).await? };
     let begun = Instant::now();
-    let users = Users::board(hub.connection.clone(), edges).await?;
+    let users = Users::board(&server, edges).await?;
     eprintln!("{case}: described after {:.1} s", begun.elapsed().as_secs_f64());
-    let delivered = edges / PLACEMENTS * PLACEMENTS * OBJECTS;
-    let start = |number: usize| CenterProcess::start(&program, &kubeconfig, &log_of(folder.path(), number));
+    let delivered = edges * OBJECTS;
+    let start =
+        |number: usize| CenterProcess::start(&program, &server.kubeconfig, &log_of(folder.path(), number));
     let mut center = start(0)?;
     let filled = center.until_steady(delivered, FILLED).await;
     let filled = filled.with_context(|| tail(&log_of(folder.path(), 0)))?;
     measured(case, "from nothing to every copy in its mailbox").value(filled.as_secs_f64(), "s").print()?;
-    eprintln!(
-        "{case}: the center took {:.1} s of processors, the hub has {} MB resident",
-        center.spent()?.as_secs_f64(),
-        hub.resident()?.now_bytes / 1_000_000
-    );
+    measured(case, "processor time of it").value(center.spent()?.as_secs_f64(), "s").print()?;
+    if let Some(resident) = server.resident_bytes() {
+        eprintln!("{case}: the hub has {} MB resident", resident / 1_000_000);
+    }
 
-    let costs = changes(&users, &center, edges).await?;
+    let costs = changes(&server, &users, &center, edges).await?;
     report(case, &costs, smallest)?;
     let resident = number(center.resident()?.now_bytes);
     measured(case, "resident memory after all that").value(resident / 1e6, "MB").print()?;
     center.kill().await?;
 
-    let before = users.writes().await?;
+    let before = server.writes().await?;
     let mut center = start(1)?;
     let steady = center.until_steady(delivered, RESTARTED).await;
     let steady = steady.with_context(|| tail(&log_of(folder.path(), 1)))?;
     sleep(FOLLOWS).await;
-    let written = users.writes().await? - before;
+    let written = server.writes().await? - before;
     let resident = center.resident()?;
     let placed = format!("{case}, {delivered} placed objects, killed and started again");
     measured(&placed, "start to steady")
@@ -116,23 +130,23 @@ async fn measure(case: &str, edges: usize, smallest: Option<&(&str, Costs)>) -> 
         .print()?;
     measured(&placed, "most resident memory ever").value(number(resident.peak_bytes) / 1e6, "MB").print()?;
     center.kill().await?;
-    hub.kill().await?;
     Ok(costs)
 }
 
 /// Flips a label there and back, and edits an object, some times each.
-async fn changes(users: &Users, center: &CenterProcess, edges: usize) -> Result<Costs> {
+async fn changes(server: &Server, users: &Users, center: &CenterProcess, edges: usize) -> Result<Costs> {
     let mut watching = Watching::begin(users).await?;
     let (joined, edited) = (8, 3);
-    let copies = edges / PLACEMENTS;
+    let copies = edges / placements(edges);
+    let scene = (server, center);
     let (mut joins, mut leaves, mut edits) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let mut arrival = Arrival::new(&group_of(joined), true);
         let change = users.flip(Some(joined));
-        joins.push(cost(users, center, &mut watching, change, |event| arrival.completes(event)).await?);
+        joins.push(cost(scene, &mut watching, change, |event| arrival.completes(event)).await?);
         let mut departure = Arrival::new(&group_of(joined), false);
         let change = users.flip(None);
-        leaves.push(cost(users, center, &mut watching, change, |event| departure.completes(event)).await?);
+        leaves.push(cost(scene, &mut watching, change, |event| departure.completes(event)).await?);
         let edition = format!("edition {round}");
         let mut at = BTreeSet::new();
         let change = users.edit(edited, &edition);
@@ -142,27 +156,26 @@ async fn changes(users: &Users, center: &CenterProcess, edges: usize) -> Result<
             }
             at.len() == copies
         };
-        edits.push(cost(users, center, &mut watching, change, everywhere).await?);
+        edits.push(cost(scene, &mut watching, change, everywhere).await?);
     }
     Ok(Costs { joins: median(&joins), leaves: median(&leaves), edit: median(&edits), copies })
 }
 
 /// Makes a change, and waits for all that follows from it.
 async fn cost(
-    users: &Users,
-    center: &CenterProcess,
+    (server, center): (&Server, &CenterProcess),
     watching: &mut Watching,
     change: impl Future<Output = Result<()>>,
     completes: impl FnMut(&Event) -> bool,
 ) -> Result<Cost> {
     watching.forget();
-    let (writes, spent, begun) = (users.writes().await?, center.spent()?, Instant::now());
+    let (writes, spent, begun) = (server.writes().await?, center.spent()?, Instant::now());
     change.await?;
     watching.until("a change", completes).await?;
     let until_written = begun.elapsed();
     sleep(FOLLOWS).await;
     // One of them was the change itself.
-    let writes = users.writes().await? - writes - 1;
+    let writes = server.writes().await? - writes - 1;
     Ok(Cost { until_written, processor: center.spent()?.saturating_sub(spent), writes })
 }
 

@@ -145,7 +145,7 @@ async fn workspaces(program: &Path, folder: &Path, fleets: &[usize], kcp_rate: O
         let data = folder.join(format!("fleet-{count}"));
         let case = format!("{count} mailboxes");
         let hub = HubServer::start(program, &data, &[]).await?;
-        mailboxes::set_up(&hub.connection).await?;
+        mailboxes::set_up(&hub.connection, &mailboat_center::setup::Offer::all()?).await?;
         tokio::time::sleep(QUIET).await;
         let before = number_of(hub.resident()?.now_bytes);
         let made =

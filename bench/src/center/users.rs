@@ -10,11 +10,11 @@ use mailboat_object::wire::{Call, Part, Verb};
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
-use super::watching::version_of;
+use super::Server;
 use crate::hub::mailboxes;
 
-/// How many placements there are, each of which selects one percent of the edges.
-pub const PLACEMENTS: usize = 100;
+/// How many placements there are, each of which selects one percent of the edges; fewer where there are fewer edges.
+const PLACEMENTS: usize = 100;
 /// How many objects each of them places.
 pub const OBJECTS: usize = 20;
 /// The edge that no placement selects before its label is flipped.
@@ -32,23 +32,28 @@ pub struct Users {
 
 impl Users {
     /// Sets a center up, and describes so many edges and everything that goes there.
-    pub async fn board(connection: Connection, edges: usize) -> Result<Self> {
-        mailboxes::set_up(&connection).await.context("the provider workspace")?;
+    pub async fn board(server: &Server, edges: usize) -> Result<Self> {
+        let connection = server.connection.clone();
+        mailboxes::set_up(&connection, &server.offer).await.context("the provider workspace")?;
         let root = connection.at("/clusters/root");
         let mut bound = Vec::new();
         for name in ["inventory", "workload"] {
             mailboxes::make_workspace(&root, name.to_owned()).await?;
             let path = format!("/clusters/root:{name}");
             put(&connection.at(&path), "apis.kcp.io", "apibindings", binding()).await?;
+            for resource in ["synctargets", "locations", "edgeplacements"] {
+                server.until_served(&path, &KindId::new(group::EDGE, resource)).await?;
+            }
             // What is served because of that only a new look shows.
             bound.push(connection.at(&path));
         }
         let [inventory, workload] = <[Cluster; 2]>::try_from(bound).ok().context("two workspaces")?;
         let users = Self { connection, inventory, workload };
-        let numbers = (0..edges).map(|number| (format!("edge-{number:05}"), group_of(number % PLACEMENTS)));
+        let placements = placements(edges);
+        let numbers = (0..edges).map(|number| (format!("edge-{number:05}"), group_of(number % placements)));
         let described = numbers.chain([(SPARE.to_owned(), "none".to_owned())]);
         all(described.map(|(name, group)| users.describe(name, group))).await?;
-        all((0..PLACEMENTS).map(|number| users.fill(number))).await?;
+        all((0..placements).map(|number| users.fill(number))).await?;
         Ok(users)
     }
 
@@ -60,11 +65,6 @@ impl Users {
         let slice = provider.call(call).await?;
         let urls = mailboat_cluster::endpoints(&slice.body)?;
         Ok(self.connection.view(urls.first().context("the view has no endpoint")?)?.all())
-    }
-
-    /// How many writes the server has seen.
-    pub async fn writes(&self) -> Result<u64> {
-        Ok(version_of(&self.workload, &KindId::new("", "namespaces")).await?.0)
     }
 
     /// The label of the spare edge's Location becomes that of a placement, or of none.
@@ -110,6 +110,11 @@ impl Users {
             } });
         put(&self.workload, group::EDGE, "edgeplacements", placement).await
     }
+}
+
+/// How many placements there are for so many edges.
+pub fn placements(edges: usize) -> usize {
+    PLACEMENTS.min(edges)
 }
 
 /// The label, namespace and name of a placement.

@@ -1,7 +1,5 @@
 //! What happens in all workspaces of a center, as its views tell it.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 use mailboat_api::names::{export, group};
 use mailboat_cluster::{Cluster, Read, ReadMode, Transport as _};
@@ -11,10 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::LIMIT;
 use super::users::Users;
-
-/// How long a change may take to arrive.
-const LIMIT: Duration = Duration::from_mins(5);
 
 /// Copies, slices and SyncerConfigs, watched from some moment on.
 pub struct Watching {

@@ -20,9 +20,9 @@ const MANAGER: &str = "mailboat-center";
 const READY_LIMIT: Duration = Duration::from_mins(2);
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Sets a provider workspace up.
-pub async fn set_up(connection: &Connection) -> Result<()> {
-    mailboat_center::init::init(connection, PROVIDER, &Offer::all()?, |_, _| ()).await?;
+/// Sets a provider workspace up that offers this.
+pub async fn set_up(connection: &Connection, offer: &Offer) -> Result<()> {
+    mailboat_center::init::init(connection, PROVIDER, offer, |_, _| ()).await?;
     Ok(())
 }
 
