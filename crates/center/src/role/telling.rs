@@ -165,7 +165,9 @@ impl CenterRole {
         Some(PlacementConflict {
             object: Some(reference(&contested.source)),
             edge: self.edge_of(placement, uid)?,
-            message: format!("{with} places an object of the same name there, and the older of two goes first"),
+            message: format!(
+                "{with} places an object of the same name there, and the older of two goes first"
+            ),
             with,
         })
     }

@@ -42,6 +42,7 @@ pub(super) fn default_service(service: &mut Value) {
 pub(super) fn prepare_service(service: &mut Value, old: Option<&Value>) {
     let spec = &mut service["spec"];
     if let Some(old) = old {
+        drop_of_other_types(spec, &old["spec"]);
         for member in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let Some(value) = old["spec"].get(member) {
                 default(spec, member, value.clone());
@@ -63,6 +64,22 @@ pub(super) fn prepare_service(service: &mut Value, old: Option<&Value>) {
     };
     default(spec, "ipFamilies", families);
     default(spec, "ipFamilyPolicy", policy);
+}
+
+/// What only some types have goes with the type, unless somebody asks for it anew.
+fn drop_of_other_types(spec: &mut Value, old: &Value) {
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    let gone = [
+        ("internalTrafficPolicy", kind == "ExternalName"),
+        ("externalTrafficPolicy", !matches!(kind.as_str(), "NodePort" | "LoadBalancer")),
+        ("allocateLoadBalancerNodePorts", kind != "LoadBalancer"),
+    ];
+    let Some(spec) = spec.as_object_mut() else { return };
+    for (member, gone) in gone {
+        if gone && spec.get(member).is_some_and(|value| *value == old[member]) {
+            spec.remove(member);
+        }
+    }
 }
 
 pub(super) fn check_service(new: &Value, _: Option<&Value>) -> Vec<FieldError> {

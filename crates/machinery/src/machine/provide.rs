@@ -122,8 +122,8 @@ impl Machine {
             };
             let asked = wanted.parse::<Ipv4Addr>().ok().map(u32::from);
             let asked = asked.filter(|asked| ADDRESSES.contains(asked));
-            let asked =
-                asked.ok_or_else(|| refused("the provided IP is not in the valid range 10.96.0.0/12"))?;
+            let range = "the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12";
+            let asked = asked.ok_or_else(|| refused(range))?;
             if taken.contains(&asked) {
                 return Err(refused("provided IP is already allocated"));
             }
