@@ -317,7 +317,13 @@ impl Oracle {
         }
         let (said, held) = why(who, key);
         let doubtful = sea.truth.is_dying(&source.cluster) || sea.truth.is_dying(&key.cluster);
-        if held || doubtful || Self::lacks_configuration(&sea.truth, who) {
+        // A placement that its user deleted just before the binding of its kind went asks whether that is meant.
+        let asks = |placement: &Stored| {
+            placement.is_deleting() && !placement.body()["status"]["awaitingConfirmation"].is_null()
+        };
+        let asked =
+            standing(sea, &source.cluster, &kinds::edge("edgeplacements")).iter().any(|one| asks(one));
+        if held || doubtful || asked || Self::lacks_configuration(&sea.truth, who) {
             return Ok(());
         }
         Err(format!("{key} is still there at edge {edge}, though nobody wants it (from {source}): {said}"))
