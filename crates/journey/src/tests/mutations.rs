@@ -5,7 +5,8 @@ use mailboat_engine::mutation::{Mutation, break_on_purpose};
 use crate::script::{Cargo, Line, Script, Site, Step};
 use crate::{Options, Who, world};
 
-/// What a world says in which this is broken and that happens.
+/// What a world says in which this is broken and that happens. How soon answers come decides whether it does harm, so a few
+/// worlds are asked.
 fn caught(mutation: Mutation, center: bool, steps: &[Line]) -> String {
     let site = if center { Site::Workload } else { Site::Mailbox(0) };
     let mut lines: Vec<Line> =
@@ -13,14 +14,20 @@ fn caught(mutation: Mutation, center: bool, steps: &[Line]) -> String {
     lines.push((10, if center { Step::Place(0, 0, 0) } else { Step::Tell(0, 0, 0xf) }));
     lines.extend(steps.iter().cloned());
     let script = Script { center, edges: 1, lines };
-    break_on_purpose(None);
-    let well = world::play(0, &script, &Options::default());
-    break_on_purpose(Some(mutation));
-    let failure = world::play(0, &script, &Options::default()).err();
-    break_on_purpose(None);
-    assert!(well.is_ok(), "nothing is broken: {well:?}");
+    let failure = (0..WORLDS).find_map(|seed| {
+        break_on_purpose(None);
+        let well = world::play(seed, &script, &Options::default());
+        break_on_purpose(Some(mutation));
+        let failure = world::play(seed, &script, &Options::default()).err();
+        break_on_purpose(None);
+        assert!(well.is_ok(), "nothing is broken: {well:?}");
+        failure
+    });
     failure.unwrap_or_else(|| panic!("not noticed: {mutation:?}")).message
 }
+
+/// In so many worlds.
+const WORLDS: u64 = 6;
 
 fn says(seen: &str, part: &str) {
     println!("{seen}");
