@@ -23,6 +23,10 @@ pub fn defines_kinds(kind: &KindId) -> bool {
 /// Each defined kind, and what identifies its present definition.
 type Defined = BTreeMap<KindId, Name>;
 
+/// Up to so many bindings, what a view shows is listed anew with each that comes or goes. A list costs as much as all of them
+/// hold, so beyond, making many workspaces would cost as much as the square of them.
+const FEW: usize = 64;
+
 /// What the objects that define kinds at one place define, as last seen.
 #[derive(Default)]
 pub struct Definitions {
@@ -35,7 +39,8 @@ pub struct Definitions {
 
 impl Definitions {
     /// Takes in a change, and says which kinds have another definition after it, in order. A view shows many workspaces at
-    /// once: one more of them that is bound to what others are bound to, or one fewer, redefines nothing there.
+    /// once: one more of them that is bound to what others are bound to, or one fewer, redefines nothing there. A list anew
+    /// would only tell at once, and not with the next bookmark, that there is nothing in it; that is worth it while they are few.
     pub fn learn(&mut self, change: &Change, view: bool) -> Vec<KindId> {
         let now = match &change.now {
             Seen::Present(object) => match defined(object) {
@@ -50,12 +55,13 @@ impl Definitions {
         if *before == now {
             return Vec::new();
         }
+        let each_counts = !view || self.by.len() < FEW;
         let new = |of: (&KindId, &Name)| !self.alike.contains_key(&(of.0.clone(), of.1.clone()));
         let came = now.iter().filter(|(kind, by)| match before.get(*kind) {
             Some(before) => before != *by,
-            None => !view || new((kind, by)),
+            None => each_counts || new((kind, by)),
         });
-        let went = before.keys().filter(|kind| !view && !now.contains_key(*kind));
+        let went = before.keys().filter(|kind| each_counts && !now.contains_key(*kind));
         let kinds: BTreeSet<KindId> = came.map(|(kind, _)| kind).chain(went).cloned().collect();
         self.note(&change.key, &before, now);
         kinds.into_iter().collect()
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_workspace_redefines_nothing_in_a_view_until_its_schema_is_another() {
+    fn one_more_workspace_among_many_redefines_nothing_in_a_view_until_its_schema_is_another() {
         let bindings = KindId::new("apis.kcp.io", "apibindings");
         let mut definitions = Definitions::default();
         let mut bound = |name: &str, schema: &str| {
@@ -205,6 +211,9 @@ mod tests {
             learned(&mut definitions, &bindings, &binding, true)
         };
         assert_eq!(bound("first", "a"), ["pods"]);
+        for number in 1..FEW {
+            assert_eq!(bound(&format!("early-{number}"), "a"), ["pods"]);
+        }
         assert_eq!(bound("second", "a"), [""; 0]);
         // While bindings flip one by one, each of them may have been listed under the old schema.
         assert_eq!((bound("first", "b"), bound("second", "b")), (vec!["pods".into()], vec!["pods".into()]));
