@@ -55,6 +55,10 @@ async fn a_claim_rejected_makes_its_objects_unknown_and_accepted_again_known() {
         rig.until_present(key, "there", |_| true).await;
     }
     rig.exists(&keys);
+    // Only what was seen to be claimed can be seen to be claimed no more.
+    for consumer in [&one, &other] {
+        rig.until_unknown(&consumer.key(&config_maps(), "nowhere"), Doubt::Claimed).await;
+    }
 
     let one_cluster = one.workspace.cluster.clone();
     let rejected = Instant::now();
