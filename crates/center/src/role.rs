@@ -516,8 +516,12 @@ impl Role for CenterRole {
         }
         self.tell_known(engine, &mut orders);
         self.note_read(store, engine, &orders);
-        let catalogs: Vec<&Arc<Catalog>> = self.views.catalogs().chain(self.workspaces.catalogs()).collect();
-        self.mailboxes.configure(&catalogs, &mut orders);
+        // Before the views were read as a whole, it is not known what stands in mailboxes: all of it would be asked for one by one.
+        if self.started {
+            let catalogs: Vec<&Arc<Catalog>> =
+                self.views.catalogs().chain(self.workspaces.catalogs()).collect();
+            self.mailboxes.configure(&catalogs, &mut orders);
+        }
         let look_at = self.belief.next(now.mono, || self.calls.fresh(), &mut orders);
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);

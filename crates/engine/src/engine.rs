@@ -17,16 +17,17 @@ use mailboat_store::store::Store;
 use slab::Slab;
 use smallvec::SmallVec;
 
+use crate::bodies::Bodies;
 use crate::breaker::{Breaker, ScopeId, Threshold};
 use crate::copies::Copies;
 use crate::fans::{Fans, RouteIndex};
 use crate::mark::{Mark, Marked, Marks, OwnerId};
-use crate::plan::{ChangeId, Proof, Verdict};
+use crate::plan::{ChangeId, Proof, Verdict, Wait};
 use crate::queue::{Queue, Urgency};
 use crate::record::Record;
 use crate::route::{Destination, DestinationId, Rank, Route, RouteId};
 use crate::shared::Shared;
-use crate::slots::{SlotId, Slots};
+use crate::slots::{SlotId, SlotState, Slots};
 use crate::standing::Standings;
 use crate::warrant::WholeConfiguration;
 
@@ -131,12 +132,15 @@ pub struct Engine {
     pub(crate) unshown: BTreeMap<Key, (Version, SlotId)>,
     pub(crate) breaker: Breaker,
     pub(crate) configuration: Option<WholeConfiguration>,
+    /// The configuration was known as a whole before.
+    was_known: bool,
     pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
     pub(crate) tickets: u64,
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
     pub(crate) shared: Shared,
     pub(crate) copies: Copies,
+    pub(crate) bodies: Bodies,
 }
 
 /// A route in the engine. It outlives its removal until all that it placed was let go.
@@ -185,12 +189,14 @@ impl Engine {
             unshown: BTreeMap::new(),
             breaker,
             configuration: None,
+            was_known: false,
             flights: BTreeMap::new(),
             tickets: 0,
             notices: Vec::new(),
             standings: Standings::default(),
             shared: Shared::default(),
             copies: Copies::default(),
+            bodies: Bodies::default(),
         }
     }
 
@@ -337,6 +343,7 @@ impl Engine {
     pub fn configuration_known(&mut self, version: Option<u64>) {
         self.configuration = version.map(WholeConfiguration::known);
         if self.configuration.is_some() {
+            self.was_known = true;
             let unclaimed = self.slots.unclaimed();
             self.unsettled.extend(unclaimed);
         }
@@ -464,6 +471,18 @@ impl Engine {
             .and_then(|claim| self.fans.get(claim.fan))
             .map_or(RouteIndex(u32::MAX), |f| f.route);
         self.plans.push(slot, lane, urgency);
+    }
+
+    /// Something is known elsewhere that a slot may depend on. Of what nobody claims nothing can be said before the
+    /// configuration was known as a whole for the first time, and then all of it is looked at: a start hears of every kind in
+    /// every cluster, and would decide the same about every copy each time.
+    pub(crate) fn plan_again(&mut self, slot: SlotId, urgency: Urgency) {
+        let undecided = |state: &SlotState| {
+            state.claims.is_empty() && matches!(state.verdict, Some(Verdict::Waiting(Wait::Undecided(_))))
+        };
+        if self.was_known || !self.slots.get(slot).is_some_and(undecided) {
+            self.plan_later(slot, urgency);
+        }
     }
 }
 

@@ -34,8 +34,8 @@ pub struct Fan {
     pub by: Name,
     /// One for each destination, sorted.
     pub legs: Vec<Leg>,
-    /// Why it cannot be said where the source goes.
-    pub hold: Option<Hold>,
+    /// Why it cannot be said where the source goes. Boxed, because there is a fan for everything that a route might select.
+    pub hold: Option<Box<Hold>>,
     /// How the source was last seen to be gone.
     pub gone: Option<Absence>,
     /// Whether it waits to be evaluated.
@@ -276,7 +276,7 @@ impl Fans {
 impl Fan {
     /// Why it is not decided where the source goes, or what it is at some destination.
     pub fn undecided(&self) -> Option<&Hold> {
-        self.hold.as_ref().or_else(|| self.legs.iter().find_map(Leg::hold))
+        self.hold.as_deref().or_else(|| self.legs.iter().find_map(Leg::hold))
     }
 
     /// Whether all about it was decided from the source as it is now. What it was decided from besides wakes it when

@@ -15,6 +15,7 @@
 //! remembered of a slot), [`warrant`] (what a deletion needs), [`plan`], [`role`] (how a role is run),
 //! [`glance`] (how it all stands).
 
+mod bodies;
 pub mod breaker;
 pub mod compose;
 mod copies;

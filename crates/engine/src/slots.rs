@@ -80,6 +80,8 @@ pub struct Passing {
     pub written: Option<Written>,
     /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
     pub fresh: Option<Arc<Object>>,
+    /// What stood there when it was first seen, at this version: a body that says the same, until it was compared.
+    pub body: Option<(Version, Arc<Object>)>,
     /// Whether what stands there was read for the next decision, because the store cannot tell. It is good for one.
     pub reading: Reading,
     /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
@@ -105,6 +107,7 @@ impl Seldom for Passing {
             gone: None,
             written: None,
             fresh: None,
+            body: None,
             reading: Reading::None,
             met: None,
             attempts: 0,
@@ -121,6 +124,7 @@ impl Seldom for Passing {
         self.gone.is_none()
             && self.written.is_none()
             && self.fresh.is_none()
+            && self.body.is_none()
             && self.reading == Reading::None
             && self.met.is_none()
             && self.attempts == 0

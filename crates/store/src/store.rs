@@ -299,7 +299,7 @@ impl Store {
         if let Some(member) = held
             && member.total
         {
-            member.held.entry(Address::of(key)).or_insert((before, live));
+            member.held.get_or_insert_default().entry(Address::of(key)).or_insert((before, live));
             return;
         }
         let now = match (self.get(key), whole) {
@@ -391,7 +391,7 @@ impl Store {
         }
         let total = place_total || standing.err().is_some_and(Doubt::is_total);
         if std::mem::replace(&mut member.total, total) && !total {
-            let held = std::mem::take(&mut member.held);
+            let held = member.held.take().map_or_else(BTreeMap::new, |held| *held);
             self.release(cluster, kind, held, out);
         }
     }

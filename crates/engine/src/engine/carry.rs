@@ -204,7 +204,7 @@ impl Engine {
                     state.record.ours = target.hands.ours;
                 }
                 if let Some(passing) = state.passing.said() {
-                    passing.fresh = None;
+                    (passing.fresh, passing.body) = (None, None);
                 }
             }
         }
@@ -495,7 +495,7 @@ impl Engine {
                     (odd.differs_at, odd.foreign) = (None, None);
                 }
                 if let Some(passing) = state.passing.said() {
-                    passing.fresh = None;
+                    (passing.fresh, passing.body) = (None, None);
                 }
                 if store.get(&state.key).doubt().is_some() {
                     // The answer is as good as a reading.

@@ -134,7 +134,7 @@ impl Engine {
     /// Undecided: the slots stay as they are, and are told to wait.
     fn hold_fan(&mut self, id: FanId, hold: Hold) {
         let Some(fan) = self.fans.get_mut(id) else { return };
-        fan.hold = Some(hold);
+        fan.hold = Some(Box::new(hold));
         self.note_undecided(id);
         let Some(fan) = self.fans.get(id) else { return };
         let slots: Vec<SlotId> = fan.legs.iter().flat_map(Leg::slots).collect();

@@ -1,7 +1,6 @@
 //! What the store tells: whom a change concerns, and no one else.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, KindId};
 use mailboat_object::object::Object;
@@ -97,7 +96,7 @@ impl Engine {
             let Some(state) = self.slots.get_mut(slot) else { return };
             // The body is at hand now, and may not be kept.
             if target.is_whole() && state.record.result.is_none() {
-                state.passing.fresh = Some(Arc::clone(target));
+                state.passing.body = Some((target.version, self.bodies.alike(target)));
             }
             // Counted before anything is planned: a share of what is not counted yet looks like all of it.
             if ours {
@@ -158,7 +157,7 @@ impl Engine {
             self.wake(reader, Urgency::Listed);
         }
         for slot in self.slots.of_kind(cluster, kind) {
-            self.plan_later(slot, Urgency::Listed);
+            self.plan_again(slot, Urgency::Listed);
         }
         for namespace in of_kind(&self.homeless, cluster, kind) {
             self.house(&namespace, Urgency::Listed);

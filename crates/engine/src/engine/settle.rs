@@ -98,7 +98,7 @@ impl Engine {
     /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there.
     pub(crate) fn settle_waiting(&mut self, source: &Key) {
         for slot in self.waiting.remove(source).into_iter().flatten() {
-            self.plan_later(slot, Urgency::Listed);
+            self.plan_again(slot, Urgency::Listed);
         }
     }
 

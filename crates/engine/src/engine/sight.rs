@@ -16,7 +16,6 @@ use crate::look;
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
 use crate::plan::{How, Likeness, Proof, Ready};
-use crate::record::Record;
 use crate::route::View;
 use crate::shared::in_cluster;
 use crate::slots::{Reading, SlotId, SlotState, Told, Written};
@@ -64,16 +63,23 @@ impl Engine {
     pub(super) fn look_at(&self, store: &Store, id: SlotId) -> Option<Sight> {
         let state = self.slots.get(id)?;
         let target = target_of(store, state)?;
-        let (wanted, source) = self.wanted_of(store, state, &target);
+        let mark = match &target {
+            Seen::Present(target) => self.mark_on(target),
+            _ => None,
+        };
+        let ours = mark.as_ref().filter(|mark| match &target {
+            Seen::Present(target) => self.proof(target, mark) == Proof::Ours,
+            _ => false,
+        });
+        let (wanted, source) = self.wanted_of(store, state, ours);
         let marked = match (&target, &wanted) {
             (Seen::Present(target), WantedHere::By(want)) => want.policy.marks.read(target),
-            (Seen::Present(target), _) => self.mark_on(target).map_or(Marked::Nobodys, Marked::Ours),
-            _ => Marked::Nobodys,
+            _ => mark.map_or(Marked::Nobodys, Marked::Ours),
         };
         let likeness = match (&target, &wanted) {
             (Seen::Present(target), WantedHere::By(want)) => {
                 let apply = self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply);
-                likeness(&state.record, want, target, &marked, How::of(want.policy.delivery, apply))
+                likeness(state, want, target, &marked, How::of(want.policy.delivery, apply))
             }
             _ => Likeness::Same,
         };
@@ -88,15 +94,11 @@ impl Engine {
         &self,
         store: &Store,
         state: &SlotState,
-        target: &Seen<Arc<Object>>,
+        mark: Option<&Mark>,
     ) -> (WantedHere, Option<Arc<Object>>) {
-        let mark = match target {
-            Seen::Present(target) => self.our_mark_on(target),
-            _ => None,
-        };
         let Some(claim) = state.claims.first() else {
             return match mark {
-                Some(mark) => match self.evidence(store, state, &mark) {
+                Some(mark) => match self.evidence(store, state, mark) {
                     Ok(evidence) => (WantedHere::No(evidence), None),
                     Err(hold) => (WantedHere::Undecided(hold), None),
                 },
@@ -111,7 +113,7 @@ impl Engine {
         };
         let undecided = |hold: Hold| (WantedHere::Undecided(hold), None);
         let Some(fan) = self.fans.get(claim.fan) else { return undecided(unknown_configuration()) };
-        if let Some(hold) = fan.hold.clone().or_else(|| fan.leg(claim.to)?.hold().cloned()) {
+        if let Some(hold) = fan.hold.as_deref().or_else(|| fan.leg(claim.to)?.hold()).cloned() {
             return undecided(hold);
         }
         let route = self.routes.get(fan.route.0 as usize).and_then(|entry| entry.route.clone());
@@ -125,7 +127,7 @@ impl Engine {
                 return undecided(held(&fan.source, &format!("what is known of its source: {doubt}")));
             }
         };
-        if mark.as_ref().is_some_and(|mark| went_back(&source, mark)) {
+        if mark.is_some_and(|mark| went_back(&source, mark)) {
             return undecided(held(&fan.source, "its source shows an older version than was delivered"));
         }
         let wanted = match self.shared.get(claim.fan) {
@@ -261,7 +263,8 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
 }
 
 /// Whether what stands there is what is wanted, as far as can be said without asking its server.
-fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked, how: How) -> Likeness {
+fn likeness(state: &SlotState, want: &Want, target: &Object, marked: &Marked, how: How) -> Likeness {
+    let record = &state.record;
     match marked {
         // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
         // reads it next would have to find out again whose it is.
@@ -282,9 +285,11 @@ fn likeness(record: &Record, want: &Want, target: &Object, marked: &Marked, how:
     if record.odd.differs_at == Some(target.version) {
         return Likeness::Rewritten;
     }
-    if target.is_whole()
+    let first = state.passing.body.as_ref().filter(|(version, _)| *version == target.version);
+    let body = if target.is_whole() { Some(target) } else { first.map(|(_, body)| &**body) };
+    if let Some(body) = body
         && let Ok(intent) = Raw::parse(&want.body.json)
-        && covers(target.root(), intent)
+        && covers(body.root(), intent)
     {
         return Likeness::Same;
     }

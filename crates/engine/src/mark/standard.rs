@@ -123,19 +123,68 @@ fn is_on(text: &str, key: &Key) -> bool {
     name() == Some(key.name.as_str())
 }
 
-/// Reads a mark where it stands: hundreds of thousands are read when a center starts, each of them several times.
+/// The members of a mark that somebody looks at, where they stand.
+#[derive(Default)]
+struct Members<'t> {
+    on: Option<Raw<'t>>,
+    cluster: Option<Raw<'t>>,
+    uid: Option<Raw<'t>>,
+    version: Option<Raw<'t>>,
+    intent: Option<Raw<'t>>,
+    generation: Option<Raw<'t>>,
+    made: Option<Raw<'t>>,
+    identity: Option<Raw<'t>>,
+    kind: Option<Raw<'t>>,
+    namespace: Option<Raw<'t>>,
+    name: Option<Raw<'t>>,
+    owner: Option<Raw<'t>>,
+    leave: Option<Raw<'t>>,
+    unconfirmed: Option<Raw<'t>>,
+    overlay: Option<Raw<'t>>,
+}
+
+impl<'t> Members<'t> {
+    /// Finds them in one pass: hundreds of thousands of marks are read when a center starts, each of them several times.
+    fn of(mark: Raw<'t>) -> Self {
+        let mut found = Self::default();
+        for (name, value) in mark.members() {
+            let member = match &*name {
+                "on" => &mut found.on,
+                "cluster" => &mut found.cluster,
+                "uid" => &mut found.uid,
+                "version" => &mut found.version,
+                "intent" => &mut found.intent,
+                "generation" => &mut found.generation,
+                "made" => &mut found.made,
+                "identity" => &mut found.identity,
+                "kind" => &mut found.kind,
+                "namespace" => &mut found.namespace,
+                "name" => &mut found.name,
+                "owner" => &mut found.owner,
+                "leave" => &mut found.leave,
+                "unconfirmed" => &mut found.unconfirmed,
+                "overlay" => &mut found.overlay,
+                _ => continue,
+            };
+            // Of two by one name the first counts, as everywhere.
+            member.get_or_insert(value);
+        }
+        found
+    }
+}
+
+/// Reads a mark where it stands.
 fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
-    let mark = Raw::parse(text.as_bytes()).ok()?;
-    let member = |name: &str| mark.member(name)?.as_str();
-    if !is_on(&member("on")?, on_key) {
+    let members = Members::of(Raw::parse(text.as_bytes()).ok()?);
+    let text = |member: Option<Raw<'_>>| member.and_then(Raw::as_str).map(|text| Name::new(&text));
+    if !is_on(&members.on?.as_str()?, on_key) {
         return None;
     }
-    let says = |name: &str| mark.member(name).and_then(Raw::as_bool) == Some(true);
-    if says("overlay") && member("owner")? != owner.0.as_str() {
+    let says = |member: Option<Raw<'_>>| member.and_then(Raw::as_bool) == Some(true);
+    if says(members.overlay) && members.owner?.as_str()? != owner.0.as_str() {
         return None;
     }
-    let named = |name: &str, same: &Name| member(name).map_or_else(|| same.clone(), |name| Name::new(&name));
-    let kind = member("kind").map_or_else(
+    let kind = members.kind.and_then(Raw::as_str).map_or_else(
         || on_key.kind.clone(),
         |kind| {
             let (resource, group) = kind.split_once('.').unwrap_or((&kind, ""));
@@ -146,21 +195,21 @@ fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
         owner,
         origin: Origin {
             key: Key {
-                cluster: ClusterId::new(&member("cluster")?),
+                cluster: ClusterId::new(&members.cluster?.as_str()?),
                 kind,
-                namespace: named("namespace", &on_key.namespace),
-                name: named("name", &on_key.name),
+                namespace: text(members.namespace).unwrap_or_else(|| on_key.namespace.clone()),
+                name: text(members.name).unwrap_or_else(|| on_key.name.clone()),
             },
-            uid: Uid::parse(&member("uid")?),
-            version: Version(mark.member("version")?.as_u64()?),
-            generation: mark.member("generation").and_then(Raw::as_u64).unwrap_or_default(),
-            made_seconds: mark.member("made").and_then(Raw::as_u64),
-            identity: member("identity").map(|identity| Name::new(&identity)),
+            uid: Uid::parse(&members.uid?.as_str()?),
+            version: Version(members.version?.as_u64()?),
+            generation: members.generation.and_then(Raw::as_u64).unwrap_or_default(),
+            made_seconds: members.made.and_then(Raw::as_u64),
+            identity: text(members.identity),
         },
-        intent: member("intent")?.parse::<Digest>().ok()?,
-        leave: says("leave"),
-        confirmed: !says("unconfirmed"),
-        overlay: says("overlay"),
+        intent: members.intent?.as_str()?.parse::<Digest>().ok()?,
+        leave: says(members.leave),
+        confirmed: !says(members.unconfirmed),
+        overlay: says(members.overlay),
     })
 }
 

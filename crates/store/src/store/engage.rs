@@ -1,6 +1,8 @@
 //! What is known from elsewhere and bears on what lists and watches prove: bindings, discovery, other memories,
 //! and people's confirmations.
 
+use std::collections::BTreeMap;
+
 use mailboat_object::key::{ClusterId, Key, KindId, Version};
 
 use super::bindings::Tie;
@@ -67,7 +69,8 @@ impl Store {
                         let went_back = since <= member.withdrawn_at;
                         let beyond =
                             read.into_iter().filter(|(_, (version, _))| went_back && *version > since);
-                        member.read_withdrawn = beyond.collect();
+                        let beyond: BTreeMap<_, _> = beyond.collect();
+                        member.read_withdrawn = (!beyond.is_empty()).then(|| Box::new(beyond));
                         Bond::Engaged(since)
                     }
                     Bond::Never | Bond::Strange => Bond::Engaged(since),

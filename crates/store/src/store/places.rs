@@ -158,7 +158,7 @@ impl Store {
             self.hand_over(&cluster, kind, &heir, out);
         }
         if let Some(track) = self.track_mut(place, kind) {
-            track.members.values_mut().for_each(|member| member.held.clear());
+            track.members.values_mut().for_each(|member| member.held = None);
         }
     }
 
@@ -235,15 +235,17 @@ impl Store {
             return;
         }
         let from = std::mem::replace(&mut shelf.place, to.clone());
-        let mut held = BTreeMap::new();
+        let mut held = None;
         if let Some(member) = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster)) {
-            held = std::mem::take(&mut member.held);
+            held = member.held.take();
         }
         if let Some(track) = self.track_mut(to, kind) {
             track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
             let member = track.member(cluster);
             member.total = true;
-            member.held.append(&mut held);
+            if let Some(mut held) = held {
+                member.held.get_or_insert_default().append(&mut held);
+            }
         }
         self.restless = true;
         self.settle(to, kind, Whom::All, out);

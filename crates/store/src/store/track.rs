@@ -166,7 +166,13 @@ pub(super) enum Bond {
     Strange,
 }
 
-/// One cluster as one place shows one kind of it.
+/// How far each endpoint was read, and by which list.
+pub(super) type ReadWithdrawn = BTreeMap<EndpointId, (Version, u32)>;
+
+/// What was known, and whether live, of each object that changed during a total doubt.
+pub(super) type Held = BTreeMap<Address, (Option<Arc<Object>>, bool)>;
+
+/// One cluster as one place shows one kind of it. There are as many as mailboxes times kinds: what few have is boxed.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bond: Bond,
@@ -182,15 +188,15 @@ pub(super) struct Member {
     /// How far each endpoint had been read when the cluster was engaged again, and by which list, where that is
     /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
     /// from before its own withdrawal is that of a server that went back in time.
-    pub(super) read_withdrawn: BTreeMap<EndpointId, (Version, u32)>,
+    pub(super) read_withdrawn: Option<Box<ReadWithdrawn>>,
     /// The version at which it was last withdrawn; the highest there is, if nobody said.
     pub(super) withdrawn_at: Version,
     /// What was last told about this cluster.
     pub(super) announced: Standing,
     /// Everything is in doubt: changes are held back until that ends.
     pub(super) total: bool,
-    /// What was known, and whether live, of each object that changed during a total doubt.
-    pub(super) held: BTreeMap<Address, (Option<Arc<Object>>, bool)>,
+    /// What changed meanwhile.
+    pub(super) held: Option<Box<Held>>,
 }
 
 /// One kind at one place, over all of its endpoints.
@@ -245,11 +251,11 @@ impl Track {
             confirmed: false,
             shown_under: None,
             claimed: false,
-            read_withdrawn: BTreeMap::new(),
+            read_withdrawn: None,
             withdrawn_at: Version(0),
             announced,
             total,
-            held: BTreeMap::new(),
+            held: None,
         })
     }
 
@@ -363,7 +369,9 @@ impl Track {
         }
         let Bond::Engaged(since) = member.bond else { return Err(Doubt::NotEngaged) };
         let read_on = |(version, list): &(Version, u32)| feed.version > *version || feed.list != *list;
-        if feed.version < since || !member.read_withdrawn.get(endpoint).is_none_or(read_on) {
+        if feed.version < since
+            || !member.read_withdrawn.as_ref().and_then(|read| read.get(endpoint)).is_none_or(read_on)
+        {
             return Err(Doubt::CatchingUp);
         }
         if member.claimed { Err(Doubt::Claimed) } else { Ok(()) }

@@ -1,0 +1,103 @@
+//! What stood there at first sight, kept until it was compared with what is wanted.
+//!
+//! Of copies only heads are kept, and at a start they are often read before it is known what is wanted of them. Their bodies
+//! are at hand in that moment alone. Copies of one source mostly are alike, but for what their servers gave to each: so one
+//! body stands for all of them, where each by itself would make a start with many edges take twice the memory.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::{Arc, Weak};
+
+use mailboat_object::digest::Digest;
+use mailboat_object::object::Object;
+
+/// So many are kept in mind before those that nobody needs any more are looked for.
+const FEWEST: usize = 1_024;
+
+/// Bodies that somebody waits to compare.
+#[derive(Default)]
+pub(crate) struct Bodies {
+    known: HashMap<(Digest, u64), Weak<Object>, foldhash::fast::FixedState>,
+    tidy_at: usize,
+}
+
+impl Bodies {
+    /// A whole object that says the same, but for its status and what its server gave it.
+    pub(crate) fn alike(&mut self, object: &Arc<Object>) -> Arc<Object> {
+        let of = (object.content, rest(object));
+        if let Some(known) = self.known.get(&of).and_then(Weak::upgrade) {
+            return known;
+        }
+        if self.known.len() >= self.tidy_at.max(FEWEST) {
+            self.known.retain(|_, body| body.strong_count() > 0);
+            self.tidy_at = self.known.len() * 2;
+        }
+        self.known.insert(of, Arc::downgrade(object));
+        Arc::clone(object)
+    }
+}
+
+/// A digest of what an intent may say that is no content. Labels and annotations of servers' own are nobody's intent.
+fn rest(object: &Object) -> u64 {
+    let mut digest = foldhash::fast::FixedState::default().build_hasher();
+    for member in ["ownerReferences", "finalizers"] {
+        digest.write(object.get(&["metadata", member]).map_or("", |member| member.json()).as_bytes());
+        digest.write_u8(0xff);
+    }
+    digest.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_object::key::{ClusterId, Key, KindId, Name};
+    use mailboat_object::object::{Keep, Place};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(cluster: &str, metadata: &Value, data: &str) -> Arc<Object> {
+        let key = Key {
+            cluster: ClusterId::new(cluster),
+            kind: KindId::new("", "configmaps"),
+            namespace: Name::new("till"),
+            name: Name::new("pos"),
+        };
+        let mut body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": data },
+            "metadata": { "namespace": "till", "name": "pos", "uid": cluster, "resourceVersion": "7",
+                "annotations": { "kcp.io/cluster": cluster } },
+        });
+        for (name, value) in metadata.as_object().unwrap() {
+            body["metadata"][name] = value.clone();
+        }
+        Arc::new(Object::decode(body.to_string().as_bytes(), &Place::of(&key, "us", Keep::Whole)).unwrap())
+    }
+
+    #[test]
+    fn copies_that_differ_by_their_server_alone_are_kept_once() {
+        let mut bodies = Bodies::default();
+        let (one, other) = (object("one", &json!({}), "x"), object("other", &json!({}), "x"));
+        let kept = bodies.alike(&one);
+        assert!(Arc::ptr_eq(&kept, &one) && Arc::ptr_eq(&bodies.alike(&other), &one));
+        drop((kept, one));
+        assert!(Arc::ptr_eq(&bodies.alike(&other), &other), "nobody needs the first any more");
+    }
+
+    #[test]
+    fn whatever_somebody_may_want_of_them_tells_them_apart() {
+        let others = [
+            (json!({}), "y"),
+            (json!({ "labels": { "app": "pos" } }), "x"),
+            (json!({ "annotations": { "mailboat.dev/mark": "{}" } }), "x"),
+            (json!({ "ownerReferences": [{ "kind": "SyncTarget", "name": "a", "uid": "1" }] }), "x"),
+            (json!({ "finalizers": ["example.org/wait"] }), "x"),
+        ];
+        let mut bodies = Bodies::default();
+        let plain = object("one", &json!({}), "x");
+        let _kept = bodies.alike(&plain);
+        for (metadata, data) in others {
+            let other = object("one", &metadata, data);
+            assert!(Arc::ptr_eq(&bodies.alike(&other), &other), "{metadata} {data}");
+        }
+    }
+}
