@@ -270,8 +270,10 @@ impl Engine {
         self.breaker.reopen(&entry.scope.clone(), digest);
         let known = if alike { self.fans.selected_by(index) } else { self.fans.of_route(index) };
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
+        // What a new route brings is listed for the first time, though others may have read it before.
+        let urgency = if before.is_some() { Urgency::Live } else { Urgency::Listed };
         for fan in known.into_iter().chain(listed) {
-            self.evaluate_later(fan, Urgency::Live);
+            self.evaluate_later(fan, urgency);
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Fan {
     pub gone: Option<Absence>,
     /// Whether it waits to be evaluated.
     pub stale: bool,
+    /// Whether it was last evaluated for a live change, and not for a first listing.
+    pub live: bool,
     /// The source as it was when it was last evaluated: its version and its content.
     pub evaluated: Option<(Version, Digest)>,
     /// Whether the identity of its kind was known then.
@@ -107,6 +109,7 @@ impl Fans {
             hold: None,
             gone: None,
             stale: false,
+            live: false,
             evaluated: None,
             identified: false,
             bare: 0,

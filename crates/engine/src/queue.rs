@@ -21,6 +21,13 @@ pub enum Urgency {
     Listed,
 }
 
+impl Urgency {
+    /// Whether it is that of a live change.
+    pub fn is_live(self) -> bool {
+        self <= Self::Live
+    }
+}
+
 const URGENCIES: usize = 4;
 /// A table of fewer items is not worth making smaller.
 const ROOMY: usize = 1024;
@@ -81,14 +88,14 @@ impl<T: Copy + Eq + Hash + Ord, L: Copy + Ord> Queue<T, L> {
         self.later.push(Reverse((at, self.sequence, item, lane)));
     }
 
-    /// The next item whose time has come.
-    pub fn pop(&mut self, now: u64) -> Option<T> {
+    /// The next item whose time has come, and how urgent it was.
+    pub fn pop(&mut self, now: u64) -> Option<(T, Urgency)> {
         self.wake(now);
         for urgency in [Urgency::LiveFirst, Urgency::Live, Urgency::ListedFirst, Urgency::Listed] {
             while let Some(item) = self.lanes[urgency as usize].pop() {
                 if self.waiting.get(&item) == Some(&Waiting::Now(urgency)) {
                     self.waiting.remove(&item);
-                    return Some(item);
+                    return Some((item, urgency));
                 }
             }
         }
@@ -160,7 +167,7 @@ mod tests {
     use super::*;
 
     fn drain(queue: &mut Queue<u32, u8>, now: u64) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop(now)).collect()
+        std::iter::from_fn(|| queue.pop(now)).map(|(item, _)| item).collect()
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Engine {
     pub fn next(&mut self, now: u64, store: &Store) -> Next {
         for _ in 0..self.options.evaluations {
             match self.evaluations.pop(now) {
-                Some(evaluation) => self.evaluate(store, evaluation),
+                Some((evaluation, urgency)) => self.evaluate(store, evaluation, urgency),
                 None => break,
             }
         }
@@ -69,7 +69,7 @@ impl Engine {
         }
         self.try_those_away(now);
         while self.flights.len() < self.options.in_flight {
-            let Some(slot) = self.plans.pop(now) else {
+            let Some((slot, _)) = self.plans.pop(now) else {
                 if !self.unsettled.is_empty() {
                     return Next::Again;
                 }

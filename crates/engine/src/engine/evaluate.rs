@@ -9,7 +9,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 use smallvec::SmallVec;
 
-use super::Engine;
+use super::{Engine, urgency};
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
 use crate::route::{DestinationId, Rank, Route, View};
@@ -46,7 +46,11 @@ impl Engine {
         }
     }
 
-    pub(crate) fn evaluate(&mut self, store: &Store, evaluation: Evaluation) {
+    pub(crate) fn evaluate(&mut self, store: &Store, evaluation: Evaluation, urgency: Urgency) {
+        let (Evaluation::Fan(id) | Evaluation::Leg(id, _)) = evaluation;
+        if let Some(fan) = self.fans.get_mut(id) {
+            fan.live = urgency.is_live();
+        }
         match evaluation {
             Evaluation::Fan(fan) => {
                 let source = self.fans.get(fan).map(|fan| fan.source.clone());
@@ -256,7 +260,7 @@ impl Engine {
         let Some(rank) = self.rank_of(id) else { return };
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
-        let identified = fan.identified;
+        let (identified, live) = (fan.identified, fan.live);
         let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
         dropped.retain(|slot| !slots.contains(slot));
         if !dropped.is_empty() {
@@ -288,7 +292,8 @@ impl Engine {
                 self.notice_claims(slot);
             }
             self.unsettled.remove(&slot);
-            self.plan_later(slot, Urgency::Live);
+            // Nobody's edit waits until all that a first listing showed was delivered.
+            self.plan_later(slot, urgency(&want.slot, live));
         }
     }
 

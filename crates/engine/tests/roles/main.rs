@@ -5,6 +5,7 @@
 mod delivery;
 mod faults;
 mod hazards;
+mod order;
 mod overlay;
 mod ownership;
 mod patches;
