@@ -327,8 +327,12 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
             // Some fields go on an object that is another's and stays so.
             Marked::Nobodys if overlays => follow(slot, want, target, absent_finalizer, how),
             // The user asked on the source for this object to be taken over. Fields of ours that stand on it already do
-            // not make it ours.
-            Marked::Nobodys | Marked::Ours(_) if want.policy.adopt == Adopt::Unmarked && !target.deleting => {
+            // not make it ours. What is on its way out takes nothing over: it would go along.
+            Marked::Nobodys | Marked::Ours(_)
+                if want.policy.adopt == Adopt::Unmarked
+                    && want.policy.delivery != Delivery::Keep
+                    && !target.deleting =>
+            {
                 if let Some(finalizer) = absent_finalizer {
                     return acting([finalizer]);
                 }

@@ -1,4 +1,4 @@
-//! Every combination of what is wanted and what is seen, against the laws; and the rows that name each answer.
+//! Every combination of what is wanted and what is seen, against the laws ([`laws`]); and the rows that name each answer.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use crate::record::Oddity;
 use crate::want::{Body, Origin, Policy};
 use crate::warrant::{LOOK_AGAIN_AFTER, SourceDeleting, SourceGone, WholeConfiguration};
 
+mod laws;
 mod others;
 
 const FINALIZER: &str = "mailboat.dev/test";
@@ -160,210 +161,14 @@ enum Form {
     Undecided(Hold),
 }
 
-fn forms() -> Vec<Form> {
-    let mut forms = vec![
-        Form::Undecided(Hold { reason: "not known".to_owned(), on: None }),
-        Form::No(gone(false)),
-        Form::No(gone(true)),
-        Form::No(deleting()),
-        Form::No(deselected()),
-    ];
-    for delivery in [Delivery::Apply, Delivery::CreateOnly, Delivery::ThreeWay, Delivery::Overlay] {
-        for adopt in [Adopt::Never, Adopt::Unmarked] {
-            for status in [StatusReturn::Off, StatusReturn::Subresource] {
-                for finalizer in [false, true] {
-                    forms.push(Form::By(want(delivery, adopt, status, finalizer)));
-                }
-            }
+impl Form {
+    fn wanted(&self) -> Wanted<'_> {
+        match self {
+            Self::By(want) => Wanted::By(want),
+            Self::No(evidence) => Wanted::No(evidence),
+            Self::Undecided(hold) => Wanted::Undecided(hold),
         }
     }
-    forms
-}
-
-const READY: [Ready; 8] = [
-    Ready::Yes,
-    Ready::ClusterAway,
-    Ready::KindUnserved,
-    Ready::NamespaceMissing,
-    Ready::NamespaceEnding,
-    Ready::Resting,
-    Ready::Rejected,
-    Ready::Contended,
-];
-const LIKENESS: [Likeness; 4] = [Likeness::Same, Likeness::Outdated, Likeness::Rewritten, Likeness::Unread];
-const PERMITS: [Permit; 3] = [Permit::Open, Permit::Pending, Permit::Held(ChangeId(1))];
-
-/// Calls `check` with every combination there is.
-fn every_slot(mut check: impl FnMut(&Slot<'_>, &Plan)) -> usize {
-    let (live, ending) = (object(false, &[]), object(true, &[]));
-    let (source, source_ending) = (object(false, &[FINALIZER]), object(true, &[FINALIZER]));
-    let bare_source = object(false, &[]);
-    let forms = forms();
-    let marks = [
-        mark("us", false),
-        mark("us", true),
-        overlaid(),
-        mark("them", false),
-        Marked::Others(OwnerId(Name::new("them"))),
-        Marked::Nobodys,
-    ];
-    let known = Record { uid: Some(live.uid.clone()), ..Record::default() };
-    let hidden = Record {
-        odd: Oddity { hidden: Some(live.uid.clone()), ..Oddity::default() }.into(),
-        ..Record::default()
-    };
-    let records = [Record::default(), known, hidden];
-    let mut count = 0;
-    for (form, last) in forms.iter().flat_map(|form| [(form, true), (form, false)]) {
-        // Only a source that waits for its copies asks which is the last.
-        if !last && !matches!(form, Form::No(Evidence::SourceDeleting(_))) {
-            continue;
-        }
-        for target in [
-            Seen::Unknown(Doubt::Lost),
-            Seen::Absent(absence()),
-            Seen::Present(&live),
-            Seen::Present(&ending),
-        ] {
-            for marked in &marks {
-                for source in [None, Some(&source), Some(&source_ending), Some(&bare_source)] {
-                    for (ready, likeness, permit) in product(&READY, &LIKENESS, &PERMITS) {
-                        for record in &records {
-                            let slot = Slot {
-                                key: &key(),
-                                owner: &owner(),
-                                wanted: match form {
-                                    Form::By(want) => Wanted::By(want),
-                                    Form::No(evidence) => Wanted::No(evidence),
-                                    Form::Undecided(hold) => Wanted::Undecided(hold),
-                                },
-                                source,
-                                target,
-                                missing: false,
-                                marked,
-                                proof: Proof::Ours,
-                                likeness,
-                                record,
-                                ready,
-                                apply: true,
-                                permit,
-                                last,
-                            };
-                            check(&slot, &plan(&slot));
-                            count += 1;
-                        }
-                    }
-                }
-            }
-        }
-    }
-    count
-}
-
-fn product<A: Copy, B: Copy, C: Copy>(a: &[A], b: &[B], c: &[C]) -> Vec<(A, B, C)> {
-    a.iter().flat_map(|a| b.iter().flat_map(move |b| c.iter().map(move |c| (*a, *b, *c)))).collect()
-}
-
-fn show(slot: &Slot<'_>, plan: &Plan) -> String {
-    let wanted = match &slot.wanted {
-        Wanted::By(want) => format!("by {:?} {:?}", want.policy.delivery, want.policy.adopt),
-        Wanted::No(evidence) => format!("no: {evidence:?}"),
-        Wanted::Undecided(_) => "undecided".to_owned(),
-    };
-    let target = match &slot.target {
-        Seen::Present(target) => format!("present, deleting {}", target.deleting),
-        Seen::Absent(_) => "absent".to_owned(),
-        Seen::Unknown(doubt) => format!("unknown: {doubt}"),
-    };
-    format!(
-        "wanted {wanted}; target {target}; {:?}; {:?}; {:?}; {:?} gives {plan:?}",
-        slot.marked, slot.ready, slot.likeness, slot.permit
-    )
-}
-
-fn is_ours(slot: &Slot<'_>) -> bool {
-    matches!(slot.marked, Marked::Ours(mark) if mark.owner == *slot.owner && !mark.overlay)
-}
-
-fn bears_fields_of_ours(slot: &Slot<'_>) -> bool {
-    matches!(slot.marked, Marked::Ours(mark) if mark.owner == *slot.owner)
-}
-
-#[test]
-fn the_laws_hold_in_every_combination() {
-    let count = every_slot(|slot, plan| {
-        let seen = || show(slot, plan);
-        let present = matches!(slot.target, Seen::Present(_));
-        for action in &plan.actions {
-            match action {
-                Action::Delete(warrant) => {
-                    assert!(present && is_ours(slot), "deletes what is not ours: {}", seen());
-                    assert!(matches!(slot.wanted, Wanted::No(_)), "deletes what is wanted: {}", seen());
-                    assert!(slot.permit == Permit::Open, "deletes against the breaker: {}", seen());
-                    assert!(
-                        !matches!(slot.marked, Marked::Ours(mark) if mark.leave),
-                        "deletes what stays: {}",
-                        seen()
-                    );
-                    let confirmed =
-                        !matches!(warrant.why(), Evidence::SourceGone(gone) if !gone.is_confirmed());
-                    assert!(confirmed, "deletes without a fresh look: {}", seen());
-                }
-                Action::Release { .. } | Action::LetGo { .. } => {
-                    assert!(present && bears_fields_of_ours(slot), "releases what is not ours: {}", seen());
-                }
-                Action::Deliver { expect, .. } => {
-                    assert!(matches!(slot.wanted, Wanted::By(_)), "delivers what is not wanted: {}", seen());
-                    assert_eq!(slot.ready, Ready::Yes, "writes where it cannot: {}", seen());
-                    match (expect, &slot.target) {
-                        (Expect::New, Seen::Absent(_)) => {}
-                        (Expect::Uid(uid), Seen::Absent(_))
-                            if slot.record.odd.hidden.as_ref() == Some(uid) => {}
-                        (Expect::Uid(uid), Seen::Present(target))
-                            if *uid == target.uid && !target.deleting =>
-                        {
-                            let asked = matches!(&slot.wanted, Wanted::By(want)
-                                if want.policy.adopt == Adopt::Unmarked || want.policy.delivery == Delivery::Overlay);
-                            let nobodys = *slot.marked == Marked::Nobodys
-                                || (bears_fields_of_ours(slot) && !is_ours(slot));
-                            assert!(
-                                is_ours(slot) || (nobodys && asked),
-                                "touches a foreign object: {}",
-                                seen()
-                            );
-                        }
-                        _ => panic!("expects what is not there: {}", seen()),
-                    }
-                }
-                Action::Report(_) => assert!(present, "reports nothing: {}", seen()),
-                Action::Finalizer { add: false, .. } => {
-                    let holds_ours = present && bears_fields_of_ours(slot);
-                    assert!(!holds_ours && slot.last, "lets the source go while a copy stands: {}", seen());
-                }
-                Action::EnsureNamespace
-                | Action::Read
-                | Action::Compare
-                | Action::ConfirmGone(_)
-                | Action::LookBefore { .. }
-                | Action::Finalizer { .. } => {}
-            }
-        }
-        if matches!(slot.wanted, Wanted::Undecided(_)) || matches!(slot.target, Seen::Unknown(_)) {
-            assert!(plan.actions.is_empty(), "acts on what is not known: {}", seen());
-        }
-        if slot.ready == Ready::ClusterAway {
-            let writes =
-                plan.actions.iter().any(|a| !matches!(a, Action::Finalizer { .. } | Action::Report(_)));
-            assert!(!writes, "writes to a cluster that is away: {}", seen());
-        }
-        if plan.verdict == Verdict::Settled {
-            assert!(plan.actions.is_empty(), "settled, and yet something to do: {}", seen());
-        }
-        if plan.verdict == Verdict::Acting {
-            assert!(!plan.actions.is_empty(), "acting without an action: {}", seen());
-        }
-    });
-    assert_eq!(count, 1_050_624, "a combination was left out");
 }
 
 /// One row: what is wanted and seen, and what is to be done.
@@ -383,11 +188,7 @@ fn answer_from(
     let mut slot = Slot {
         key: &key,
         owner: &owner,
-        wanted: match form {
-            Form::By(want) => Wanted::By(want),
-            Form::No(evidence) => Wanted::No(evidence),
-            Form::Undecided(hold) => Wanted::Undecided(hold),
-        },
+        wanted: form.wanted(),
         source: Some(source),
         target,
         missing: false,

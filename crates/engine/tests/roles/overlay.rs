@@ -141,3 +141,20 @@ fn an_object_of_another_owner_is_not_adopted_whoever_asks() {
     let verdict = world.engine.verdict(&copy());
     assert!(matches!(verdict, Some(Verdict::Refused(Refusal::OthersOwn(_)))), "{verdict:?}");
 }
+
+#[test]
+fn what_is_on_its_way_out_takes_nothing_over_and_nothing_along() {
+    let mut world = world();
+    let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "theirs" } });
+    world.put(&copy(), theirs);
+    world.put(&source(), config_map("1"));
+    let mut leaving = adopting();
+    leaving.policy = Arc::new(Policy { delivery: Delivery::Keep, ..(*leaving.policy).clone() });
+    configure(&mut world, leaving);
+    known(&mut world);
+    world.run();
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(600_000);
+    assert_eq!(world.object(&copy()).expect("somebody else's object was deleted")["data"]["a"], "theirs");
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
