@@ -219,7 +219,8 @@ fn report(parts: &Parts<'_>, how: StatusReturn) -> Composed {
 }
 
 fn finalizer(parts: &Parts<'_>, name: &Name, add: bool) -> Composed {
-    let Some(source) = parts.source else { return Composed::Nothing };
+    // Where nothing is made of it any more, it is its own slot.
+    let Some(source) = parts.source.or(parts.target) else { return Composed::Nothing };
     let mut finalizers: Vec<String> = source
         .finalizers()
         .filter(|finalizer| *finalizer != name.as_str())

@@ -36,6 +36,7 @@ mod definitions;
 mod evaluate;
 mod explain;
 mod faults;
+mod looks;
 mod observe;
 mod report;
 mod settle;
@@ -61,6 +62,9 @@ pub struct Options {
     pub threshold: Threshold,
     /// Evaluations in one go before others get their turn.
     pub evaluations: usize,
+    /// The finalizer of ours on sources, if a policy asks for one. It is one for all routes, so that it is known again where
+    /// nobody asks for it any more.
+    pub finalizer: Option<Name>,
 }
 
 impl Default for Options {
@@ -72,6 +76,7 @@ impl Default for Options {
             fights: 5,
             threshold: Threshold::default(),
             evaluations: 1_000,
+            finalizer: None,
         }
     }
 }

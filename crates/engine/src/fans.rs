@@ -10,6 +10,7 @@ use mailboat_store::seen::Absence;
 use slab::Slab;
 use smallvec::SmallVec;
 
+use crate::queue::Urgency;
 use crate::route::{DestinationId, Read};
 use crate::slots::SlotId;
 use crate::want::Hold;
@@ -40,8 +41,10 @@ pub struct Fan {
     pub gone: Option<Absence>,
     /// Whether it waits to be evaluated.
     pub stale: bool,
-    /// Whether it was last evaluated for a live change, and not for a first listing.
-    pub live: bool,
+    /// Whether anything that is made of the source asks for our finalizer on it.
+    pub finalizes: bool,
+    /// How urgent it was when it was last evaluated.
+    pub urgency: Urgency,
     /// The source as it was when it was last evaluated: its version and its content.
     pub evaluated: Option<(Version, Digest)>,
     /// Whether the identity of its kind was known then.
@@ -109,7 +112,8 @@ impl Fans {
             hold: None,
             gone: None,
             stale: false,
-            live: false,
+            finalizes: false,
+            urgency: Urgency::Listed,
             evaluated: None,
             identified: false,
             bare: 0,

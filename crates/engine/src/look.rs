@@ -64,6 +64,8 @@ pub enum Otherwise {
     KindEnds,
     /// Its kind came back.
     Redefined,
+    /// The object, which was being deleted, is gone by now.
+    Missing,
 }
 
 impl fmt::Display for Otherwise {
@@ -78,6 +80,7 @@ impl fmt::Display for Otherwise {
                 "its source may have gone with its kind, whose definition was made anew or changed since it was last \
                  seen; delete the copy if it is not wanted"
             }
+            Self::Missing => "its source, which was being deleted, is gone",
         })
     }
 }
@@ -120,6 +123,25 @@ pub fn identity(hash: &str) -> Name {
 const IDENTITY_LENGTH: usize = 12;
 
 impl Look {
+    /// Whether it is the object alone that is being deleted: it is there still, and so what defines its kind is what defined
+    /// it then.
+    pub fn judge_ending(&self) -> Result<(), Otherwise> {
+        let definition_ends = match &self.kind {
+            Serving::Nothing => true,
+            Serving::Itself => false,
+            Serving::By(definition) => definition.deleting,
+        };
+        if self.object_missing {
+            Err(Otherwise::Missing)
+        } else if !self.workspace_lives {
+            Err(Otherwise::WorkspaceEnds)
+        } else if definition_ends {
+            Err(Otherwise::KindEnds)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether it is the object alone that is gone.
     pub fn judge(&self, sight: &LastSight) -> Result<(), Otherwise> {
         if !self.object_missing {
@@ -186,6 +208,19 @@ mod tests {
         assert_eq!(ends.judge(&sight), Err(Otherwise::WorkspaceEnds));
         let deleting = Definition { deleting: true, ..defined(40, 500) };
         assert_eq!(look(Serving::By(deleting)).judge(&sight), Err(Otherwise::KindEnds));
+    }
+
+    #[test]
+    fn what_is_deleted_with_its_workspace_or_its_definition_does_not_go_alone() {
+        let there = |kind| Look { object_missing: false, ..look(kind) };
+        assert_eq!(there(Serving::Itself).judge_ending(), Ok(()));
+        assert_eq!(there(Serving::By(defined(90, 2_000))).judge_ending(), Ok(()));
+        assert_eq!(there(Serving::Nothing).judge_ending(), Err(Otherwise::KindEnds));
+        let deleting = Definition { deleting: true, ..defined(40, 500) };
+        assert_eq!(there(Serving::By(deleting)).judge_ending(), Err(Otherwise::KindEnds));
+        let ends = Look { workspace_lives: false, ..there(Serving::Itself) };
+        assert_eq!(ends.judge_ending(), Err(Otherwise::WorkspaceEnds));
+        assert_eq!(look(Serving::Itself).judge_ending(), Err(Otherwise::Missing));
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub struct Slot<'a> {
     pub permit: Permit,
     /// No other copy of the same source stands, or may stand, anywhere.
     pub last: bool,
+    /// The finalizer of ours on sources, if there is one.
+    pub finalizer: Option<&'a Name>,
+    /// The same, if what stands there bears it, and nothing that is wanted of it asks for that.
+    pub stray: Option<&'a Name>,
 }
 
 /// Who wants a slot.
@@ -208,7 +212,7 @@ pub enum Action {
         /// The version that was seen.
         version: Version,
     },
-    /// Look afresh at a source that seems to be gone, and at what it depends on.
+    /// Look afresh at a source that seems to be gone, or is being deleted, and at what it depends on.
     ConfirmGone(Key),
     /// Write the want.
     Deliver {
@@ -493,8 +497,23 @@ fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
         _ => match (evidence, our_finalizer(slot)) {
             (Evidence::SourceDeleting(_), Some(_)) if !slot.last => waiting(Wait::SourceEnding),
             (Evidence::SourceDeleting(_), Some(name)) => acting([Action::Finalizer { name, add: false }]),
-            _ => Plan { verdict: Verdict::Settled, actions: smallvec![] },
+            _ => match slot.stray {
+                Some(finalizer) => take_finalizer_off(slot, finalizer),
+                None => Plan { verdict: Verdict::Settled, actions: smallvec![] },
+            },
         },
+    }
+}
+
+/// Our finalizer stands on an object that is another's, and nobody is to wait for us there: it would wait for ever.
+fn take_finalizer_off(slot: &Slot<'_>, name: &Name) -> Plan {
+    match slot.ready {
+        Ready::ClusterAway => waiting(Wait::Cluster),
+        Ready::KindUnserved => waiting(Wait::Kind),
+        Ready::Resting | Ready::Rejected | Ready::Contended => waiting(Wait::Rest),
+        Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding => {
+            acting([Action::Finalizer { name: name.clone(), add: false }])
+        }
     }
 }
 
@@ -526,7 +545,8 @@ fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &M
         // What the evidence lacks is a fresh look.
         None => match evidence {
             Evidence::SourceGone(gone) => acting([Action::ConfirmGone(gone.source().clone())]),
-            Evidence::SourceDeleting(_) | Evidence::Deselected(_) => waiting(Wait::Scope),
+            Evidence::SourceDeleting(deleting) => acting([Action::ConfirmGone(deleting.source().clone())]),
+            Evidence::Deselected(_) => waiting(Wait::Scope),
         },
     }
 }
@@ -545,7 +565,7 @@ fn not_now(slot: &Slot<'_>) -> Option<Verdict> {
 
 /// The finalizer that this want needs on its source and that is not there.
 fn missing_finalizer(slot: &Slot<'_>, want: &Want) -> Option<Action> {
-    let name = want.policy.finalizer.clone()?;
+    let name = slot.finalizer.filter(|_| want.policy.finalizer)?.clone();
     let source = slot.source.filter(|source| !source.deleting)?;
     let missing = !source.finalizers().any(|finalizer| finalizer == name.as_str());
     missing.then_some(Action::Finalizer { name, add: true })

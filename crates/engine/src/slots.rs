@@ -17,7 +17,7 @@ use crate::record::{Record, of_source};
 use crate::route::{DestinationId, Rank};
 use crate::standing::Stance;
 use crate::want::{Policy, Want};
-use crate::warrant::SourceGone;
+use crate::warrant::{SourceDeleting, SourceGone};
 use crate::whereabouts::Whereabouts;
 
 /// A slot, by its place in the table.
@@ -76,6 +76,10 @@ pub struct SlotState {
 pub struct Passing {
     /// Its source, seen to be gone: kept so that a look at it can be confirmed.
     pub gone: Option<Box<SourceGone>>,
+    /// Its source, which is being deleted and waits for it: kept like that.
+    pub ending: Option<Box<SourceDeleting>>,
+    /// The version that our last write to its source made, which our own view may not show yet.
+    pub source_at: Option<Version>,
     /// Our last write, which our own view may not show yet.
     pub written: Option<Written>,
     /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
@@ -105,6 +109,8 @@ impl Seldom for Passing {
     fn nothing() -> &'static Self {
         static NOTHING: Passing = Passing {
             gone: None,
+            ending: None,
+            source_at: None,
             written: None,
             fresh: None,
             body: None,
@@ -122,6 +128,8 @@ impl Seldom for Passing {
 
     fn is_nothing(&self) -> bool {
         self.gone.is_none()
+            && self.ending.is_none()
+            && self.source_at.is_none()
             && self.written.is_none()
             && self.fresh.is_none()
             && self.body.is_none()

@@ -92,8 +92,9 @@ pub struct Policy {
     pub status: StatusReturn,
     /// What becomes of the copy when it is no longer wanted.
     pub withdrawal: Withdrawal,
-    /// A finalizer on the source: its deletionTimestamp withdraws its copies, and it goes after the last of them.
-    pub finalizer: Option<Name>,
+    /// Whether the source bears our finalizer ([`Options::finalizer`](crate::engine::Options::finalizer)): its
+    /// deletionTimestamp withdraws its copies, and it goes after the last of them.
+    pub finalizer: bool,
     /// What to do about an object that stands there already and is not ours.
     pub adopt: Adopt,
     /// The wire names of the marks on copies.
@@ -114,7 +115,7 @@ impl Policy {
             delivery: Delivery::Apply,
             status: StatusReturn::Off,
             withdrawal: Withdrawal::Delete,
-            finalizer: None,
+            finalizer: false,
             adopt: Adopt::Never,
             marks,
         }

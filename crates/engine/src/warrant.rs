@@ -2,7 +2,7 @@
 //!
 //! A delivered object is deleted only if it is present with our owner's mark and the uid that was seen, and
 //! either configuration still selects it and its source is proven absent by a fresh look, or the whole
-//! configuration is known and no longer selects it, or the source is being deleted and waits for us. Each of
+//! configuration is known and no longer selects it, or the source is being deleted alone and waits for us. Each of
 //! these is a value that only evidence makes; without one there is no [`Warrant`], and without a warrant there
 //! is no delete.
 
@@ -131,12 +131,14 @@ impl SourceGone {
     }
 }
 
-/// The source bears a deletionTimestamp and our finalizer. Made from the source as it was seen.
+/// The source bears a deletionTimestamp and our finalizer. Made from the source as it was seen; and, before anything is
+/// deleted, confirmed by a fresh look: what goes with its definition or its workspace bears the same timestamp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceDeleting {
     source: Key,
-    version: Version,
+    uid: Uid,
     finalizer: Name,
+    confirmed: bool,
 }
 
 impl SourceDeleting {
@@ -145,9 +147,30 @@ impl SourceDeleting {
         let waits = source.deleting && source.finalizers().any(|f| f == finalizer.as_str());
         waits.then(|| Self {
             source: source.key.clone(),
-            version: source.version,
+            uid: source.uid.clone(),
             finalizer: finalizer.clone(),
+            confirmed: false,
         })
+    }
+
+    /// The same, with what an earlier look at this very object found. It holds for good: what its user deletes does not come
+    /// back.
+    #[must_use]
+    pub fn remembering(self, before: Option<&Self>) -> Self {
+        let same = |before: &&Self| before.source == self.source && before.uid == self.uid;
+        let confirmed = before.filter(same).is_some_and(|before| before.confirmed);
+        Self { confirmed, ..self }
+    }
+
+    /// The same, after a fresh look.
+    pub fn looked(self, look: &Look) -> Result<Self, Otherwise> {
+        look.judge_ending()?;
+        Ok(Self { confirmed: true, ..self })
+    }
+
+    /// Whether a fresh look confirmed that it goes alone.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
     }
 
     /// The finalizer by which it waits for us.
@@ -158,11 +181,6 @@ impl SourceDeleting {
     /// The source.
     pub fn source(&self) -> &Key {
         &self.source
-    }
-
-    /// The version at which it was seen to be deleting.
-    pub fn version(&self) -> Version {
-        self.version
     }
 }
 
@@ -212,7 +230,8 @@ impl Warrant {
     pub fn new(why: &Evidence, target: &Object, mark: &Mark, owner: &OwnerId) -> Option<Self> {
         let carries = match why {
             Evidence::SourceGone(gone) => gone.is_confirmed() || broken(Mutation::ActOnTheEvent),
-            Evidence::SourceDeleting(_) | Evidence::Deselected(_) => true,
+            Evidence::SourceDeleting(deleting) => deleting.is_confirmed() || broken(Mutation::ActOnTheEvent),
+            Evidence::Deselected(_) => true,
         };
         let goes = !mark.leave && !mark.overlay && !target.deleting;
         (carries && mark.owner == *owner && goes).then(|| Self {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Key, Uid};
+use mailboat_object::json::Raw;
+use mailboat_object::key::{Key, Uid, Version};
 use mailboat_object::object::{Keep, Limits, Object, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
@@ -14,7 +15,6 @@ use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
 use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
-use crate::look::Look;
 use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
@@ -23,7 +23,7 @@ use crate::record::Record;
 use crate::route::View;
 use crate::slots::{Reading, Settled, SlotId, Told, Written};
 use crate::want::StatusReturn;
-use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
+use crate::warrant::LOOK_AGAIN_AFTER;
 
 /// Names a call under way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -120,47 +120,6 @@ impl Engine {
         None
     }
 
-    /// What a fresh look at a source found.
-    pub fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
-        let Some(flight) = self.flights.remove(&ticket) else { return };
-        let id = flight.slot;
-        let Some(state) = self.slots.get_mut(id) else { return };
-        state.under_way = false;
-        match (found, state.passing.gone.clone()) {
-            (Ok(look), Some(gone)) => match gone.looked(now, &look) {
-                Ok(gone) => {
-                    state.passing.attempts = 0;
-                    let again = gone.look_again_at();
-                    state.passing.gone = Some(Box::new(gone));
-                    if let Some(at) = again {
-                        let why = "its source is missing, and is looked for again";
-                        self.rest_for(now, id, at.saturating_sub(now), why);
-                    }
-                }
-                Err(otherwise) => {
-                    self.dispute(id);
-                    self.rest(now, id, &otherwise.to_string());
-                }
-            },
-            (Ok(_), None) => {}
-            (Err(fault), _) => {
-                if !fault.passes() {
-                    self.dispute(id);
-                }
-                self.rest(now, id, &fault.text);
-            }
-        }
-        self.plan_later(id, Urgency::Live);
-    }
-
-    /// A look did not find that a slot's source alone is gone.
-    fn dispute(&mut self, id: SlotId) {
-        let passing = self.slots.get_mut(id).and_then(|state| state.passing.said());
-        if let Some(gone) = passing.and_then(|passing| passing.gone.as_mut()) {
-            gone.dispute();
-        }
-    }
-
     fn plan_slot(&mut self, now: u64, store: &Store, id: SlotId) -> Option<Next> {
         if let Some(met) = self.slots.get(id)?.passing.met.clone() {
             return self.look_before(now, id, &met);
@@ -184,8 +143,14 @@ impl Engine {
         if matches!(&sight.wanted, WantedHere::By(want) if want.policy.status == StatusReturn::Off) {
             state.record.reported = Digest::NONE;
         }
-        if let Some(passing) = state.passing.said().filter(|_| !matches!(sight.target, Seen::Unknown(_))) {
-            passing.written = None;
+        if let Some(passing) = state.passing.said() {
+            if !matches!(sight.target, Seen::Unknown(_)) {
+                passing.written = None;
+            }
+            passing.source_at = None;
+            if matches!(sight.wanted, WantedHere::By(_)) {
+                passing.ending = None;
+            }
         }
         if let Seen::Present(target) = &sight.target {
             if let Some(odd) = state.record.odd.said() {
@@ -216,7 +181,7 @@ impl Engine {
             state.settled = match (&decided.verdict, &sight.wanted, &sight.target) {
                 // What depends on a finalizer of its source depends on more than is remembered here.
                 (Verdict::Settled, WantedHere::By(want), Seen::Present(target))
-                    if want.policy.finalizer.is_none() && state.passing.met.is_none() =>
+                    if !want.policy.finalizer && state.passing.met.is_none() =>
                 {
                     state.identified = want.origin.is_identified();
                     Some(Settled::as_wanted(want, target.version))
@@ -238,20 +203,7 @@ impl Engine {
             None if gone => self.forget(id),
             // What rests is looked at again when its rest is over, whoever asked for this look.
             None => self.wake_after_rest(now, id),
-            Some(Action::ConfirmGone(source)) => {
-                let Ok(WantedHere::No(Evidence::SourceGone(gone))) = Ok::<_, ()>(sight.wanted) else {
-                    return None;
-                };
-                let gone = match &sight.marked {
-                    Marked::Ours(mark) => gone.remembered_by(&mark.origin),
-                    Marked::Others(_) | Marked::Nobodys => gone,
-                };
-                let state = self.slots.get_mut(id)?;
-                state.passing.gone = Some(Box::new(gone));
-                state.under_way = true;
-                let ticket = self.ticket(id, Work::Act(Action::ConfirmGone(source.clone())), None);
-                return Some(Next::Look(ticket, source));
-            }
+            Some(Action::ConfirmGone(source)) => return self.begin_to_look(id, sight, source),
             Some(Action::Delete(_)) if self.takes_others_along(store, id) => {
                 let why = "it defines a kind of which objects of ours stand there, and they would go with it";
                 self.rest_for(now, id, LOOK_AGAIN_AFTER, why);
@@ -299,6 +251,8 @@ impl Engine {
             missing: state.passing.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
             last: self.is_last(store, id, &sight.wanted),
+            finalizer: self.options.finalizer.as_ref(),
+            stray: self.options.finalizer.as_ref().filter(|_| self.is_stray(state, sight)),
         })
     }
 
@@ -447,7 +401,7 @@ impl Engine {
         Next::Call(self.ticket(id, work, intent), call)
     }
 
-    fn ticket(&mut self, slot: SlotId, work: Work, intent: Option<Digest>) -> Ticket {
+    pub(super) fn ticket(&mut self, slot: SlotId, work: Work, intent: Option<Digest>) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.flights.insert(ticket, Flight { slot, work, intent, status: None });
@@ -557,7 +511,16 @@ impl Engine {
                 }
             }
             Action::EnsureNamespace => state.passing.namespace = Told::Nothing,
-            Action::Finalizer { .. } | Action::ConfirmGone(_) => {}
+            Action::Finalizer { .. } => {
+                // Until it is shown, the source looks as if nothing had been written.
+                let made = written_version(&reply.body)?;
+                if state.claims.is_empty() {
+                    state.passing.written = Some(Written::At(made));
+                } else {
+                    state.passing.source_at = Some(made);
+                }
+            }
+            Action::ConfirmGone(_) => {}
         }
         None
     }
@@ -581,4 +544,10 @@ impl Engine {
 
 pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Option<Object> {
     Object::decode(body, &Place::of(key, manager, keep)).ok()
+}
+
+/// The version of the object in an answer.
+fn written_version(body: &[u8]) -> Option<Version> {
+    let version = Raw::parse(body).ok()?.get(&["metadata", "resourceVersion"])?.as_str()?.parse().ok()?;
+    Some(Version(version))
 }

@@ -49,7 +49,7 @@ impl Engine {
     pub(crate) fn evaluate(&mut self, store: &Store, evaluation: Evaluation, urgency: Urgency) {
         let (Evaluation::Fan(id) | Evaluation::Leg(id, _)) = evaluation;
         if let Some(fan) = self.fans.get_mut(id) {
-            fan.live = urgency.is_live();
+            fan.urgency = urgency;
         }
         match evaluation {
             Evaluation::Fan(fan) => {
@@ -81,11 +81,13 @@ impl Engine {
         self.shared.forget(id);
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
+        fan.finalizes = false;
         let source_key = fan.source.clone();
         let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
         let Some(route) = entry.route.clone() else {
             // Its configuration is gone: nothing of it is wanted any more.
             self.forget_fan(id, None);
+            self.look_for_stray(store, &source_key);
             return;
         };
         match store.get(&source_key) {
@@ -129,9 +131,22 @@ impl Engine {
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.evaluated = Some((source.version, source.content));
                         }
+                        self.look_for_stray(store, &source_key);
                     }
                 }
             }
+        }
+    }
+
+    /// A source that bears our finalizer, though nothing is made of it that asks for that, is a slot itself until it is taken
+    /// off.
+    fn look_for_stray(&mut self, store: &Store, source: &Key) {
+        let bears = store.get(source).present().is_some_and(|source| self.bears_finalizer(source));
+        let fans = self.routes_of(source).into_iter().filter_map(|route| self.fans.find(route, source));
+        let asked = fans.filter_map(|fan| self.fans.get(fan)).any(|fan| fan.finalizes);
+        if bears && !asked {
+            let slot = self.slots.at(source);
+            self.plan_later(slot, Urgency::Live);
         }
     }
 
@@ -153,6 +168,9 @@ impl Engine {
         if let Some(state) = self.slots.get_mut(slot) {
             state.settled = None;
             state.record.reported = Digest::NONE;
+            if let Some(passing) = state.passing.said() {
+                passing.source_at = None;
+            }
         }
     }
 
@@ -260,7 +278,8 @@ impl Engine {
         let Some(rank) = self.rank_of(id) else { return };
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
-        let (identified, live) = (fan.identified, fan.live);
+        fan.finalizes |= wants.iter().any(|want| want.policy.finalizer);
+        let (identified, live) = (fan.identified, fan.urgency.is_live());
         let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
         dropped.retain(|slot| !slots.contains(slot));
         if !dropped.is_empty() {

@@ -10,7 +10,7 @@ use mailboat_store::store::Store;
 
 use super::settle::went_back;
 use super::{Engine, made_by_our_write};
-use crate::fans::Leg;
+use crate::fans::{Fan, Leg};
 use crate::likeness::covers;
 use crate::look;
 use crate::mark::{Mark, Marked};
@@ -72,6 +72,9 @@ impl Engine {
             _ => false,
         });
         let (wanted, source) = self.wanted_of(store, state, ours);
+        if source.as_ref().is_some_and(|source| state.passing.source_at > Some(source.version)) {
+            return None;
+        }
         let marked = match (&target, &wanted) {
             (Seen::Present(target), WantedHere::By(want)) => want.policy.marks.read(target),
             _ => mark.map_or(Marked::Nobodys, Marked::Ours),
@@ -145,13 +148,13 @@ impl Engine {
                 None => undecided(held(&fan.source, "its source is being evaluated")),
                 Some(mut want) => {
                     want.origin.identity = identity_of(store, &want.origin);
-                    let ending = want
-                        .policy
-                        .finalizer
-                        .as_ref()
-                        .and_then(|finalizer| SourceDeleting::of(&source, finalizer));
+                    let finalizer = self.options.finalizer.as_ref().filter(|_| want.policy.finalizer);
+                    let ending = finalizer.and_then(|finalizer| SourceDeleting::of(&source, finalizer));
                     match ending {
-                        Some(deleting) => (WantedHere::No(Evidence::SourceDeleting(deleting)), Some(source)),
+                        Some(deleting) => {
+                            let deleting = deleting.remembering(state.passing.ending.as_deref());
+                            (WantedHere::No(Evidence::SourceDeleting(deleting)), Some(source))
+                        }
                         None => (WantedHere::By(Box::new(want)), Some(source)),
                     }
                 }
@@ -169,6 +172,22 @@ impl Engine {
         let fans = routes.filter_map(|route| self.fans.get(self.fans.find(route, deleting.source())?));
         let others = fans.flat_map(|fan| fan.legs.iter().flat_map(Leg::slots)).filter(|other| *other != id);
         others.filter_map(|other| self.slots.get(other)).all(|other| self.is_clear(store, other))
+    }
+
+    /// Whether what stands in a slot bears our finalizer, and nothing that is wanted of it asks for that, nor may.
+    pub(super) fn is_stray(&self, state: &SlotState, sight: &Sight) -> bool {
+        let Seen::Present(target) = &sight.target else { return false };
+        let route = |route| self.fans.find(route, &target.key).and_then(|fan| self.fans.get(fan));
+        let lets_go = |fan: &Fan| !fan.stale && !fan.finalizes && fan.undecided().is_none();
+        state.claims.is_empty()
+            && self.bears_finalizer(target)
+            && self.routes_of(&target.key).into_iter().all(|one| route(one).is_some_and(lets_go))
+    }
+
+    /// Whether an object bears our finalizer.
+    pub(super) fn bears_finalizer(&self, object: &Object) -> bool {
+        let ours = self.options.finalizer.as_ref();
+        ours.is_some_and(|ours| object.finalizers().any(|finalizer| finalizer == ours.as_str()))
     }
 
     /// Whether nothing of ours stands in a slot, and nothing is on its way there.

@@ -127,13 +127,7 @@ fn overlaid() -> Marked {
 }
 
 fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool) -> Want {
-    let policy = Policy {
-        delivery,
-        status,
-        finalizer: finalizer.then(|| Name::new(FINALIZER)),
-        adopt,
-        ..Policy::plain(Arc::new(NoMarks))
-    };
+    let policy = Policy { delivery, status, finalizer, adopt, ..Policy::plain(Arc::new(NoMarks)) };
     let body = Body { json: Arc::from(&b"{}"[..]), digest: Digest::NONE };
     Want { slot: key(), origin: origin(), body, policy: Arc::new(policy) }
 }
@@ -145,9 +139,10 @@ fn gone(confirmed: bool) -> Evidence {
     Evidence::SourceGone(if confirmed { looked(looked(gone, 0), LOOK_AGAIN_AFTER) } else { gone })
 }
 
-fn deleting() -> Evidence {
-    let source = object(true, &[FINALIZER]);
-    Evidence::SourceDeleting(SourceDeleting::of(&source, &Name::new(FINALIZER)).unwrap())
+fn deleting(confirmed: bool) -> Evidence {
+    let deleting = SourceDeleting::of(&object(true, &[FINALIZER]), &Name::new(FINALIZER)).unwrap();
+    let look = Look { object_missing: false, workspace_lives: true, kind: Serving::Itself };
+    Evidence::SourceDeleting(if confirmed { deleting.looked(&look).unwrap() } else { deleting })
 }
 
 fn deselected() -> Evidence {
@@ -184,7 +179,7 @@ fn answer_from(
     marked: &Marked,
     change: impl FnOnce(&mut Slot<'_>),
 ) -> Plan {
-    let (key, owner) = (key(), owner());
+    let (key, owner, finalizer) = (key(), owner(), Name::new(FINALIZER));
     let mut slot = Slot {
         key: &key,
         owner: &owner,
@@ -200,6 +195,8 @@ fn answer_from(
         apply: true,
         permit: Permit::Open,
         last: true,
+        finalizer: Some(&finalizer),
+        stray: None,
     };
     change(&mut slot);
     plan(&slot)
@@ -279,17 +276,17 @@ fn h17_the_finalizer_comes_before_the_first_copy() {
 
 #[test]
 fn h20_a_source_does_not_wait_for_a_copy_that_is_gone() {
-    let plan = answer(&Form::No(deleting()), Seen::Absent(absence()), &Marked::Nobodys, |_| {});
+    let plan = answer(&Form::No(deleting(false)), Seen::Absent(absence()), &Marked::Nobodys, |_| {});
     assert_eq!(plan.actions.as_slice(), [Action::Finalizer { name: Name::new(FINALIZER), add: false }]);
     let elsewhere = |slot: &mut Slot<'_>| slot.last = false;
-    let plan = answer(&Form::No(deleting()), Seen::Absent(absence()), &Marked::Nobodys, elsewhere);
+    let plan = answer(&Form::No(deleting(false)), Seen::Absent(absence()), &Marked::Nobodys, elsewhere);
     assert_eq!(plan.verdict, Verdict::Waiting(Wait::SourceEnding), "it has copies elsewhere");
 }
 
 #[test]
 fn h16_what_was_to_stay_stays_whatever_the_configuration_says_by_then() {
     let target = object(false, &[]);
-    for evidence in [gone(true), deleting(), deselected()] {
+    for evidence in [gone(true), deleting(true), deselected()] {
         let plan = answer(&Form::No(evidence), Seen::Present(&target), &mark("us", true), |_| {});
         assert!(matches!(plan.actions.as_slice(), [Action::Release { .. }]), "{plan:?}");
     }
@@ -302,6 +299,25 @@ fn a_source_that_seems_gone_is_looked_at_before_its_copy_goes() {
     assert_eq!(plan.actions.as_slice(), [Action::ConfirmGone(origin().key)]);
     let plan = answer(&Form::No(gone(true)), Seen::Present(&target), &mark("us", false), |_| {});
     assert!(matches!(plan.actions.as_slice(), [Action::Delete(_)]), "{plan:?}");
+    let plan = answer(&Form::No(deleting(false)), Seen::Present(&target), &mark("us", false), |_| {});
+    assert_eq!(
+        plan.actions.as_slice(),
+        [Action::ConfirmGone(object(true, &[]).key)],
+        "it may go with its kind"
+    );
+    let plan = answer(&Form::No(deleting(true)), Seen::Present(&target), &mark("us", false), |_| {});
+    assert!(matches!(plan.actions.as_slice(), [Action::Delete(_)]), "{plan:?}");
+}
+
+#[test]
+fn a_finalizer_that_nobody_asks_for_any_more_is_taken_off() {
+    let target = object(false, &[FINALIZER]);
+    let off = Action::Finalizer { name: Name::new(FINALIZER), add: false };
+    for (stray, actions) in [(true, vec![off]), (false, vec![])] {
+        let asked = |slot: &mut Slot<'_>| slot.stray = slot.finalizer.filter(|_| stray);
+        let plan = answer(&Form::No(deselected()), Seen::Present(&target), &Marked::Nobodys, asked);
+        assert_eq!(plan.actions.to_vec(), actions);
+    }
 }
 
 #[test]

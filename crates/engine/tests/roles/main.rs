@@ -4,6 +4,7 @@
 
 mod delivery;
 mod faults;
+mod finalizers;
 mod hazards;
 mod order;
 mod overlay;

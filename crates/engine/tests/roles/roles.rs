@@ -179,7 +179,7 @@ pub(crate) fn returning(name: &str, from: &str, to: u32, status: StatusReturn) -
 
 /// The workload syncer: a finalizer on the source, and another namespace at the cluster.
 pub(crate) fn workload_syncer(name: &str, from: &str, to: u32) -> Skeleton {
-    let policy = Policy { finalizer: Some(Name::new("mailboat.dev/test")), ..policy() };
+    let policy = Policy { finalizer: true, ..policy() };
     let project = |source: &Object, to: &Destination, _: &View<'_>| {
         let slot =
             Key { namespace: Name::new(&format!("mapped-{}", source.key.namespace)), ..at(to, source) };

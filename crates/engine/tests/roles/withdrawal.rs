@@ -156,50 +156,6 @@ fn a_source_that_goes_with_its_workspace_withdraws_nothing() {
 }
 
 #[test]
-fn a_finalizer_holds_the_source_until_its_copy_is_gone() {
-    let mut world = world();
-    let source = key("tenant", "configmaps", "till", "pos");
-    let copy = key("florin", "configmaps", "mapped-till", "pos");
-    world.put(
-        &key("florin", "namespaces", "", "mapped-till"),
-        json!({ "apiVersion": "v1", "kind": "Namespace" }),
-    );
-    world.put(&source, config_map("1"));
-    configure(&mut world, workload_syncer("w", "tenant", FLORIN));
-    known(&mut world);
-    world.run();
-    assert!(world.object(&copy).is_some());
-    assert_eq!(world.object(&source).unwrap()["metadata"]["finalizers"], json!(["mailboat.dev/test"]));
-    world.remove(&source);
-    assert!(world.object(&source).is_some(), "it waits for us");
-    world.run();
-    assert!(world.object(&copy).is_none());
-    assert!(world.object(&source).is_none(), "and is gone when its copy is");
-}
-
-#[test]
-fn a_source_with_several_copies_waits_for_the_last_of_them() {
-    let mut world = world();
-    world.put(&source(), config_map("1"));
-    let mut route = translator("p1", &[FLORIN, GUILDER]);
-    route.policy =
-        Arc::new(Policy { finalizer: Some(Name::new("mailboat.dev/test")), ..(*route.policy).clone() });
-    configure(&mut world, route);
-    known(&mut world);
-    world.run();
-    let other = key("guilder", "configmaps", "till", "pos");
-    assert!(world.object(&copy()).is_some() && world.object(&other).is_some());
-    world.servers.get_mut(&other.cluster).unwrap().away = true;
-    world.remove(&source());
-    world.run_for(60_000);
-    assert!(world.object(&copy()).is_none() && world.object(&other).is_some());
-    assert!(world.object(&source()).is_some(), "it has a copy at an edge that is away");
-    world.servers.get_mut(&other.cluster).unwrap().away = false;
-    world.run_for(600_000);
-    assert!(world.object(&other).is_none() && world.object(&source()).is_none());
-}
-
-#[test]
 fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_that_is_much() {
     let mut world = world();
     for n in 0..20 {

@@ -349,5 +349,6 @@ fn bears_our_label(object: &Value) -> bool {
 
 fn new_engine() -> Engine {
     let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
-    Engine::new(OwnerId(Name::new("test")), Name::new("mailboat-test"), marks, Options::default())
+    let options = Options { finalizer: Some(Name::new("mailboat.dev/test")), ..Options::default() };
+    Engine::new(OwnerId(Name::new("test")), Name::new("mailboat-test"), marks, options)
 }

@@ -1,0 +1,97 @@
+//! Fresh looks: at a source that seems to be gone, or that is being deleted and waits for its copies.
+
+use mailboat_object::key::Key;
+use mailboat_object::wire::Fault;
+
+use super::carry::{Ticket, Work};
+use super::sight::{Sight, WantedHere};
+use super::{Engine, Next};
+use crate::look::Look;
+use crate::mark::Marked;
+use crate::plan::Action;
+use crate::queue::Urgency;
+use crate::slots::SlotId;
+use crate::warrant::{Evidence, SourceDeleting, SourceGone};
+
+impl Engine {
+    /// Asks for a look at a slot's source, and keeps what the look is to confirm.
+    pub(super) fn begin_to_look(&mut self, id: SlotId, sight: Sight, source: Key) -> Option<Next> {
+        let state = self.slots.get_mut(id)?;
+        let (gone, ending) = match sight.wanted {
+            WantedHere::No(Evidence::SourceGone(gone)) => {
+                let gone = match &sight.marked {
+                    Marked::Ours(mark) => gone.remembered_by(&mark.origin),
+                    Marked::Others(_) | Marked::Nobodys => gone,
+                };
+                (Some(Box::new(gone)), None)
+            }
+            WantedHere::No(Evidence::SourceDeleting(ending)) => (None, Some(Box::new(ending))),
+            WantedHere::No(Evidence::Deselected(_)) | WantedHere::By(_) | WantedHere::Undecided(_) => {
+                return None;
+            }
+        };
+        (state.passing.gone, state.passing.ending) = (gone, ending);
+        state.under_way = true;
+        let ticket = self.ticket(id, Work::Act(Action::ConfirmGone(source.clone())), None);
+        Some(Next::Look(ticket, source))
+    }
+
+    /// What a fresh look at a source found.
+    pub fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
+        let Some(flight) = self.flights.remove(&ticket) else { return };
+        let id = flight.slot;
+        let Some(state) = self.slots.get_mut(id) else { return };
+        state.under_way = false;
+        let (gone, ending) = (state.passing.gone.clone(), state.passing.ending.clone());
+        match (found, gone, ending) {
+            (Ok(look), Some(gone), _) => self.looked_for(now, id, *gone, &look),
+            (Ok(look), None, Some(ending)) => self.looked_at_ending(now, id, *ending, &look),
+            (Ok(_), None, None) => {}
+            (Err(fault), ..) => {
+                if !fault.passes() {
+                    self.dispute(id);
+                }
+                self.rest(now, id, &fault.text);
+            }
+        }
+        self.plan_later(id, Urgency::Live);
+    }
+
+    fn looked_for(&mut self, now: u64, id: SlotId, gone: SourceGone, look: &Look) {
+        match gone.looked(now, look) {
+            Ok(gone) => {
+                let Some(state) = self.slots.get_mut(id) else { return };
+                state.passing.attempts = 0;
+                let again = gone.look_again_at();
+                state.passing.gone = Some(Box::new(gone));
+                if let Some(at) = again {
+                    let why = "its source is missing, and is looked for again";
+                    self.rest_for(now, id, at.saturating_sub(now), why);
+                }
+            }
+            Err(otherwise) => {
+                self.dispute(id);
+                self.rest(now, id, &otherwise.to_string());
+            }
+        }
+    }
+
+    fn looked_at_ending(&mut self, now: u64, id: SlotId, ending: SourceDeleting, look: &Look) {
+        match ending.looked(look) {
+            Ok(ending) => {
+                let Some(state) = self.slots.get_mut(id) else { return };
+                state.passing.attempts = 0;
+                state.passing.ending = Some(Box::new(ending));
+            }
+            Err(otherwise) => self.rest(now, id, &otherwise.to_string()),
+        }
+    }
+
+    /// A look did not find that a slot's source alone is gone.
+    fn dispute(&mut self, id: SlotId) {
+        let passing = self.slots.get_mut(id).and_then(|state| state.passing.said());
+        if let Some(gone) = passing.and_then(|passing| passing.gone.as_mut()) {
+            gone.dispute();
+        }
+    }
+}

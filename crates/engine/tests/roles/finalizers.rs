@@ -1,0 +1,190 @@
+//! Sources that wait for their copies.
+
+use mailboat_engine::look::{Definition, Serving};
+use mailboat_engine::want::Policy;
+use mailboat_object::key::{Uid, Version};
+
+use crate::prelude::*;
+
+/// A route that holds its sources until their copies are gone.
+fn holding(name: &str, to: &[u32]) -> Skeleton {
+    let mut route = translator(name, to);
+    route.policy = Arc::new(Policy { finalizer: true, ..(*route.policy).clone() });
+    route
+}
+
+/// A source, its finalizer and its copy.
+fn held() -> World {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, holding("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert!(waits(&world) && world.object(&copy()).is_some());
+    written(&mut world);
+    world
+}
+
+fn waits(world: &World) -> bool {
+    world
+        .object(&source())
+        .is_some_and(|source| source["metadata"]["finalizers"] == json!(["mailboat.dev/test"]))
+}
+
+#[test]
+fn a_finalizer_holds_the_source_until_its_copy_is_gone() {
+    let mut world = world();
+    let source = key("tenant", "configmaps", "till", "pos");
+    let copy = key("florin", "configmaps", "mapped-till", "pos");
+    world.put(
+        &key("florin", "namespaces", "", "mapped-till"),
+        json!({ "apiVersion": "v1", "kind": "Namespace" }),
+    );
+    world.put(&source, config_map("1"));
+    configure(&mut world, workload_syncer("w", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    assert!(world.object(&copy).is_some());
+    assert_eq!(world.object(&source).unwrap()["metadata"]["finalizers"], json!(["mailboat.dev/test"]));
+    world.remove(&source);
+    assert!(world.object(&source).is_some(), "it waits for us");
+    world.run();
+    assert!(world.object(&copy).is_none());
+    assert!(world.object(&source).is_none(), "and is gone when its copy is");
+}
+
+#[test]
+fn a_source_with_several_copies_waits_for_the_last_of_them() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    let mut route = translator("p1", &[FLORIN, GUILDER]);
+    route.policy = Arc::new(Policy { finalizer: true, ..(*route.policy).clone() });
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    let other = key("guilder", "configmaps", "till", "pos");
+    assert!(world.object(&copy()).is_some() && world.object(&other).is_some());
+    world.servers.get_mut(&other.cluster).unwrap().away = true;
+    world.remove(&source());
+    world.run_for(60_000);
+    assert!(world.object(&copy()).is_none() && world.object(&other).is_some());
+    assert!(world.object(&source()).is_some(), "it has a copy at an edge that is away");
+    world.servers.get_mut(&other.cluster).unwrap().away = false;
+    world.run_for(600_000);
+    assert!(world.object(&other).is_none() && world.object(&source()).is_none());
+}
+
+/// The workspace and the definition of a kind take their objects along, and each bears the same timestamp as one that its user
+/// deletes.
+#[test]
+fn what_is_deleted_with_its_workspace_or_its_kind_takes_no_copy_along() {
+    let going = Definition {
+        uid: Uid::parse("d"),
+        deleting: true,
+        version: Version(1),
+        made_seconds: None,
+        identity: None,
+    };
+    for (lives, kind) in [(false, Serving::Itself), (true, Serving::By(going)), (true, Serving::Nothing)] {
+        let mut world = held();
+        (world.workspace_lives, world.kind) = (lives, kind.clone());
+        world.remove(&source());
+        world.run_for(600_000);
+        assert!(world.object(&copy()).is_some(), "deleted with {kind:?}, workspace {lives}");
+        assert!(waits(&world), "nobody knows of the copy any more");
+        let why = explain(&world, &copy());
+        assert!(why.contains("its source is not shown to be deleted"), "{why}");
+        // A process that knows nothing of it does the same.
+        world.restart(&KINDS);
+        configure(&mut world, holding("p1", &[FLORIN]));
+        known(&mut world);
+        world.run_for(600_000);
+        assert!(world.object(&copy()).is_some() && waits(&world));
+        // Whoever does not want it deletes it, and nothing waits any more.
+        world.remove(&copy());
+        world.run_for(120_000);
+        assert!(world.object(&source()).is_none() && world.object(&copy()).is_none());
+    }
+}
+
+#[test]
+fn a_source_that_is_no_longer_selected_waits_for_nobody() {
+    for restarted in [false, true] {
+        let mut world = held();
+        let mut other = world.object(&source()).unwrap().clone();
+        other["metadata"]["labels"] = json!({});
+        if restarted {
+            world.put(&source(), other);
+            world.restart(&KINDS);
+            configure(&mut world, holding("p1", &[FLORIN]));
+            world.run();
+            assert!(waits(&world), "half a configuration does not tell that nobody selects it");
+            known(&mut world);
+        } else {
+            world.put(&source(), other);
+        }
+        world.run();
+        assert!(world.object(&copy()).is_none());
+        assert_eq!(world.object(&source()).unwrap()["metadata"]["finalizers"], json!([]), "{restarted}");
+        assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
+        written(&mut world);
+        world.run_for(600_000);
+        assert_eq!(written(&mut world), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_finalizer_goes_with_the_route_that_asked_for_it_and_stays_while_another_asks() {
+    let mut world = held();
+    configure(&mut world, holding("p2", &[GUILDER]));
+    world.run();
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    assert!(waits(&world), "another route holds it");
+    let mut plain = translator("p2", &[GUILDER]);
+    plain.head.configuration = crate::roles::edition(2);
+    configure(&mut world, plain);
+    world.run();
+    assert_eq!(world.object(&source()).unwrap()["metadata"]["finalizers"], json!([]), "nobody holds it");
+    world.remove(&source());
+    world.run();
+    assert!(world.object(&key("guilder", "configmaps", "till", "pos")).is_none());
+}
+
+#[test]
+fn what_is_not_decided_keeps_its_finalizer() {
+    let mut world = held();
+    world.unserve("workload", "configmaps");
+    world.run_for(60_000);
+    let mut undecided = holding("p1", &[FLORIN]);
+    undecided.head.configuration = crate::roles::edition(2);
+    undecided.select =
+        Box::new(|_, _| Err(mailboat_engine::want::Hold { reason: "not known".to_owned(), on: None }));
+    configure(&mut world, undecided);
+    world.find_again("workload", "configmaps");
+    world.run_for(600_000);
+    assert!(waits(&world) && world.object(&copy()).is_some());
+    assert_eq!(written(&mut world), Vec::<String>::new());
+}
+
+/// Its own write is not shown to it for a while, and it does not write it again and again meanwhile.
+#[test]
+fn a_finalizer_is_put_on_once_however_late_that_is_shown() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, holding("p1", &[FLORIN]));
+    known(&mut world);
+    let calls = world.engine.calls();
+    world.run_until_call(|world| {
+        // The event of our write stays under way.
+        world.servers.get_mut(&source().cluster).unwrap().events.clear();
+    });
+    world.run_for(60_000);
+    assert_eq!(world.engine.calls() - calls, 1);
+    assert!(waits(&world) && world.object(&copy()).is_none());
+    let mut shown = world.object(&source()).unwrap().clone();
+    shown["data"]["a"] = json!("2");
+    world.put(&source(), shown);
+    world.run();
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2");
+}
