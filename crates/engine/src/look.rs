@@ -19,12 +19,23 @@ use crate::want::Origin;
 /// What a fresh look at the source's side found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// The server answered 404 with a Status that names the object.
-    pub object_missing: bool,
+    /// The object itself.
+    pub object: Sighted,
     /// The workspace is there and not being deleted; true for a plain cluster that answered.
     pub workspace_lives: bool,
     /// What serves the object's kind.
     pub kind: Serving,
+}
+
+/// What a look finds of the object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sighted {
+    /// The server answered 404 with a Status that names it.
+    Missing,
+    /// It is there.
+    There,
+    /// It is there and being deleted.
+    Ending(Uid),
 }
 
 /// What serves a kind.
@@ -123,28 +134,28 @@ pub fn identity(hash: &str) -> Name {
 const IDENTITY_LENGTH: usize = 12;
 
 impl Look {
-    /// Whether it is the object alone that is being deleted: it is there still, and so what defines its kind is what defined
-    /// it then.
-    pub fn judge_ending(&self) -> Result<(), Otherwise> {
+    /// Whether it is this object, and it alone, that is being deleted. It is there still, and so what defines its kind is what
+    /// defined it then.
+    pub fn judge_ending(&self, uid: &Uid) -> Result<(), Otherwise> {
         let definition_ends = match &self.kind {
             Serving::Nothing => true,
             Serving::Itself => false,
             Serving::By(definition) => definition.deleting,
         };
-        if self.object_missing {
-            Err(Otherwise::Missing)
-        } else if !self.workspace_lives {
-            Err(Otherwise::WorkspaceEnds)
-        } else if definition_ends {
-            Err(Otherwise::KindEnds)
-        } else {
-            Ok(())
+        match &self.object {
+            Sighted::Missing => Err(Otherwise::Missing),
+            // A server that was restored from a backup may have it back as it was.
+            Sighted::There => Err(Otherwise::There),
+            Sighted::Ending(ending) if ending != uid => Err(Otherwise::There),
+            Sighted::Ending(_) if !self.workspace_lives => Err(Otherwise::WorkspaceEnds),
+            Sighted::Ending(_) if definition_ends => Err(Otherwise::KindEnds),
+            Sighted::Ending(_) => Ok(()),
         }
     }
 
     /// Whether it is the object alone that is gone.
     pub fn judge(&self, sight: &LastSight) -> Result<(), Otherwise> {
-        if !self.object_missing {
+        if self.object != Sighted::Missing {
             return Err(Otherwise::There);
         }
         if !self.workspace_lives {
@@ -193,7 +204,7 @@ mod tests {
     }
 
     fn look(kind: Serving) -> Look {
-        Look { object_missing: true, workspace_lives: true, kind }
+        Look { object: Sighted::Missing, workspace_lives: true, kind }
     }
 
     #[test]
@@ -202,7 +213,7 @@ mod tests {
         assert_eq!(look(Serving::Itself).judge(&sight), Ok(()));
         assert_eq!(look(Serving::By(defined(40, 500))).judge(&sight), Ok(()));
         assert_eq!(look(Serving::Nothing).judge(&sight), Err(Otherwise::KindEnds));
-        let there = Look { object_missing: false, ..look(Serving::Itself) };
+        let there = Look { object: Sighted::There, ..look(Serving::Itself) };
         assert_eq!(there.judge(&sight), Err(Otherwise::There));
         let ends = Look { workspace_lives: false, ..look(Serving::Itself) };
         assert_eq!(ends.judge(&sight), Err(Otherwise::WorkspaceEnds));
@@ -212,15 +223,20 @@ mod tests {
 
     #[test]
     fn what_is_deleted_with_its_workspace_or_its_definition_does_not_go_alone() {
-        let there = |kind| Look { object_missing: false, ..look(kind) };
-        assert_eq!(there(Serving::Itself).judge_ending(), Ok(()));
-        assert_eq!(there(Serving::By(defined(90, 2_000))).judge_ending(), Ok(()));
-        assert_eq!(there(Serving::Nothing).judge_ending(), Err(Otherwise::KindEnds));
+        let uid = Uid::parse("o");
+        let there = |kind| Look { object: Sighted::Ending(uid.clone()), ..look(kind) };
+        assert_eq!(there(Serving::Itself).judge_ending(&uid), Ok(()));
+        assert_eq!(there(Serving::By(defined(90, 2_000))).judge_ending(&uid), Ok(()));
+        assert_eq!(there(Serving::Nothing).judge_ending(&uid), Err(Otherwise::KindEnds));
         let deleting = Definition { deleting: true, ..defined(40, 500) };
-        assert_eq!(there(Serving::By(deleting)).judge_ending(), Err(Otherwise::KindEnds));
+        assert_eq!(there(Serving::By(deleting)).judge_ending(&uid), Err(Otherwise::KindEnds));
         let ends = Look { workspace_lives: false, ..there(Serving::Itself) };
-        assert_eq!(ends.judge_ending(), Err(Otherwise::WorkspaceEnds));
-        assert_eq!(look(Serving::Itself).judge_ending(), Err(Otherwise::Missing));
+        assert_eq!(ends.judge_ending(&uid), Err(Otherwise::WorkspaceEnds));
+        assert_eq!(look(Serving::Itself).judge_ending(&uid), Err(Otherwise::Missing));
+        for object in [Sighted::There, Sighted::Ending(Uid::parse("another"))] {
+            let look = Look { object, ..look(Serving::Itself) };
+            assert_eq!(look.judge_ending(&uid), Err(Otherwise::There));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use mailboat_store::time::{Moment, Now};
 
 use crate::breaker::ScopeId;
 use crate::engine::{Engine, Notice};
-use crate::look::{LastSight, Look, Serving};
+use crate::look::{LastSight, Look, Serving, Sighted};
 use crate::mutation::{Mutation, broken};
 use crate::plan::ChangeId;
 use crate::route::{Destination, Route, RouteId};
@@ -180,7 +180,7 @@ impl Ground {
         let Self { workspace_lives, kind } = self.clone();
         let origin = was.map(Origin::of);
         let sight = LastSight::of(absence, origin.as_ref());
-        let look = Look { object_missing: true, workspace_lives, kind };
+        let look = Look { object: Sighted::Missing, workspace_lives, kind };
         look.judge(&sight).is_ok() || broken(Mutation::BelieveEmptyLists)
     }
 }

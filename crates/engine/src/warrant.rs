@@ -164,7 +164,7 @@ impl SourceDeleting {
 
     /// The same, after a fresh look.
     pub fn looked(self, look: &Look) -> Result<Self, Otherwise> {
-        look.judge_ending()?;
+        look.judge_ending(&self.uid)?;
         Ok(Self { confirmed: true, ..self })
     }
 

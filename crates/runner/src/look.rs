@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use mailboat_cluster::{Found, Read, ReadMode, Transport};
-use mailboat_engine::look::{Definition, Look, Serving, identity};
+use mailboat_engine::look::{Definition, Look, Serving, Sighted, identity};
 use mailboat_engine::role::Ground;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
@@ -27,16 +27,26 @@ pub async fn look(transport: Arc<dyn Transport>, source: Key) -> Result<Look, Fa
     // the other way round, a definition that ends in between would look like a kind that needs none.
     let (workspace_lives, kind) = ground_of(transport, &source.cluster, &source.kind).await?;
     match get(transport, &source).await {
-        Ok(_) => Ok(Look { object_missing: false, workspace_lives, kind }),
+        Ok(body) => Ok(Look { object: sighted(&body)?, workspace_lives, kind }),
         Err(fault) if fault.kind == FaultKind::NotFound => {
-            Ok(Look { object_missing: true, workspace_lives, kind })
+            Ok(Look { object: Sighted::Missing, workspace_lives, kind })
         }
         // The kind is not served at all: that says nothing about the object.
         Err(fault) if fault.kind == FaultKind::Unserved => {
-            Ok(Look { object_missing: true, workspace_lives, kind: Serving::Nothing })
+            Ok(Look { object: Sighted::Missing, workspace_lives, kind: Serving::Nothing })
         }
         Err(fault) => Err(fault),
     }
+}
+
+/// Whether the object of an answer is being deleted.
+fn sighted(body: &[u8]) -> Result<Sighted, Fault> {
+    let root = Raw::parse(body).map_err(|malformed| unreadable(&malformed.to_string()))?;
+    let text = |member| root.get(&["metadata", member]).and_then(Raw::as_str);
+    Ok(match text("deletionTimestamp") {
+        Some(_) => Sighted::Ending(Uid::parse(&text("uid").unwrap_or_default())),
+        None => Sighted::There,
+    })
 }
 
 /// Looks at what a kind rests on in a cluster: its workspace, and the CRD or binding that serves it.
@@ -256,9 +266,20 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_is_being_deleted_is_told_from_one_that_stays() {
+        let with = |body| {
+            let objects = vec![("pos", body)];
+            looked(Emptied { objects, ..serving(&[("", "configmaps")], &[]) }).unwrap().object
+        };
+        assert_eq!(with(r#"{"metadata":{"uid":"u"}}"#), Sighted::There);
+        let going = r#"{"metadata":{"uid":"u","deletionTimestamp":"2026-11-16T00:00:02Z"}}"#;
+        assert_eq!(with(going), Sighted::Ending(Uid::parse("u")));
+    }
+
+    #[test]
     fn in_an_ordinary_cluster_the_object_alone_is_gone() {
         let look = looked(serving(&[("", "configmaps")], &[])).unwrap();
-        assert!(look.object_missing && look.workspace_lives && look.kind == Serving::Itself);
+        assert!(look.object == Sighted::Missing && look.workspace_lives && look.kind == Serving::Itself);
     }
 
     #[test]

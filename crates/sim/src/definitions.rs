@@ -63,12 +63,17 @@ impl Servers {
         self.remove(&definition_key(workspace));
     }
 
-    /// A definition that is being deleted is gone.
-    pub(crate) fn undefine(&mut self, workspace: Workspace) {
+    /// A definition that is being deleted is gone. False as long as something of its kind is there.
+    pub(crate) fn undefine(&mut self, workspace: Workspace) -> bool {
+        if self.truth.workspace(workspace).kind_dropped && self.holds_any(workspace) {
+            return false;
+        }
+        self.stop_serving_what_is_gone(workspace);
         let key = definition_key(workspace);
         if self.get(&key).is_some_and(|definition| definition.is_deleting()) {
             let _ = self.merge(&key, &json!({ "metadata": { "finalizers": null } }), Part::Whole);
         }
+        true
     }
 
     /// The export gets another identity. What was stored under the old one is shown to nobody, and no event says so.

@@ -29,6 +29,7 @@ mod servers;
 #[cfg(test)]
 mod tests;
 mod truth;
+mod waiting;
 mod world;
 
 pub use failure::{Failure, play_and_shrink};

@@ -25,7 +25,7 @@ impl Servers {
     }
 
     /// What the namespace controller does: all that stands in namespaces that are going goes, and then they do. False if
-    /// their objects' kind is not served just now: nothing goes then.
+    /// their objects' kind is not served just now: nothing goes then. The same while something in them waits for its copies.
     pub(crate) fn empty_namespaces(&mut self, cluster: &ClusterId) -> bool {
         let server = Self::of(cluster);
         let workspace = (server == 0).then(|| workspace_of(cluster));
@@ -40,16 +40,17 @@ impl Servers {
         if let Some(workspace) = workspace {
             // Whoever deletes a namespace means all that is in it.
             for name in self.truth.present_sources(workspace) {
-                if self.get(&source_key(workspace, &name)).is_none() {
+                let key = source_key(workspace, &name);
+                if self.get(&key).is_none() || self.is_going(&key) {
                     self.truth.source_gone(workspace, &name, Ending::ByUser);
                 }
             }
-        } else {
-            let foreign = self.truth.foreign.keys().filter(|key| key.cluster == *cluster);
-            let gone: Vec<Key> = foreign.filter(|key| self.get(key).is_none()).cloned().collect();
-            for key in gone {
-                self.truth.foreign.remove(&key);
-            }
+            return !self.holds_namespaces(cluster);
+        }
+        let foreign = self.truth.foreign.keys().filter(|key| key.cluster == *cluster);
+        let gone: Vec<Key> = foreign.filter(|key| self.get(key).is_none()).cloned().collect();
+        for key in gone {
+            self.truth.foreign.remove(&key);
         }
         true
     }

@@ -15,6 +15,7 @@ use crate::servers::{
     workspace_of,
 };
 use crate::truth::{Ending, Read};
+use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
 /// No source has had so many lives: a look that whoever made it does not remember.
 const NOBODYS: u32 = u32::MAX;
@@ -33,6 +34,8 @@ pub(crate) struct Oracle {
     last_call: String,
     /// The slots that were written or reported of since somebody began to note them.
     written: BTreeSet<Key>,
+    /// The sources whose finalizers were written since then.
+    finalized: BTreeSet<Key>,
     /// Some list of the center showed its past.
     past_shown: bool,
     starts_since_restore: Option<u64>,
@@ -71,6 +74,10 @@ impl Oracle {
                 (Verb::Create { .. }, None) => Ok(()),
                 (other, _) => Err(format!("a namespace was written: {other:?} of {}", call.key)),
             };
+        }
+        if writes_finalizers_alone(call) && Servers::of(&call.key.cluster) == 0 {
+            self.finalized.insert(call.key.clone());
+            return Ok(());
         }
         self.written.insert(slot_of(&call.key));
         if Servers::of(&call.key.cluster) == 0 {
@@ -199,6 +206,15 @@ impl Oracle {
     /// From now on it is noted which slots are written.
     pub(crate) fn begin_to_note(&mut self) {
         self.written.clear();
+        self.finalized.clear();
+    }
+
+    /// The sources whose finalizers were written since then, each with its slots.
+    pub(crate) fn finalized(&self, edges: u8) -> impl Iterator<Item = (&Key, Vec<Key>)> {
+        self.finalized.iter().map(move |source| {
+            let name = format!("{}{}", prefix_of(workspace_of(&source.cluster)), source.name);
+            (source, (0..edges).map(|number| key(edge(number), boats(), &name)).collect())
+        })
     }
 
     /// The slots that were written since then.
@@ -266,6 +282,30 @@ impl Oracle {
                 }
             }
         }
+        self.nobody_waits_in_vain(servers, process, edges)
+    }
+
+    /// No source waits for copies that are gone, or bears our finalizer though nothing is made of it.
+    fn nobody_waits_in_vain(&self, servers: &Servers, process: &Process, edges: u8) -> Result<(), String> {
+        // What is in doubt goes on as it was known.
+        if in_the_past(servers) || self.past_shown || !process.configuration_is_complete() {
+            return Ok(());
+        }
+        for workspace in [Workspace::Workload, Workspace::Mailbox] {
+            for source in servers.sources_in(workspace).iter().filter(|source| bears_finalizer(source)) {
+                let name = &source.key.name;
+                let copy = |number| key(edge(number), boats(), &format!("{}{name}", prefix_of(workspace)));
+                let mut wanted = (0..edges).filter(|edge| servers.truth.selects(workspace, name, *edge));
+                let waits = if source.is_deleting() {
+                    (0..edges).any(|number| servers.get(&copy(number)).is_some())
+                } else {
+                    wanted.next().is_some()
+                };
+                if !waits {
+                    return Err(format!("{} waits for nobody, and bears our finalizer", source.key));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -288,7 +328,7 @@ impl Oracle {
         let source = servers.get(&source_key(workspace, &name));
         let state = servers.truth.workspace(workspace);
         let selected = servers.truth.selects(workspace, &name, edge);
-        if let Some(source) = source.filter(|_| selected) {
+        if let Some(source) = source.filter(|source| selected && !source.is_deleting()) {
             let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
             if (in_the_past(servers) || strange) && process.says_why(slot) {
                 return Ok(());

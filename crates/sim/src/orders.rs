@@ -7,12 +7,16 @@ const BEGIN: u64 = 60_000;
 /// How long after one thing the next one disappears: before anybody can have heard, while they are at it, long after.
 const GAPS: [u64; 3] = [20, 2_000, 45_000];
 
-/// All of them: for each sort of workspace, each order of what can disappear there, and each gap.
+/// All of them: for each sort of workspace, each order of what can disappear there, and each gap; and once more with sources
+/// that wait for their copies, at one gap.
 pub fn all() -> Vec<Script> {
     let mut scripts = Vec::new();
     for workspace in [Workspace::Workload, Workspace::Mailbox, Workspace::Bound(0)] {
         for order in permutations(&disappearing(workspace)) {
             scripts.extend(GAPS.iter().map(|gap| script(workspace, &order, *gap)));
+            if !matches!(workspace, Workspace::Bound(_)) {
+                scripts.push(Script { waits: true, ..script(workspace, &order, GAPS[1]) });
+            }
         }
     }
     scripts
@@ -39,7 +43,7 @@ fn script(workspace: Workspace, order: &[Step], gap: u64) -> Script {
     let mut lines: Vec<_> = (0..3).map(|name| (u64::from(name), Step::Put(workspace, name, 0))).collect();
     lines.push((5, Step::Place(0, 0, 0b11)));
     lines.extend((0..).map(|at| BEGIN + at * gap).zip(order.iter().cloned()));
-    Script { edges: 2, lines }
+    Script { edges: 2, waits: false, lines }
 }
 
 /// Every order of some things.
@@ -67,6 +71,6 @@ mod tests {
         let orders = permutations(&disappearing(Workspace::Mailbox));
         let different: BTreeSet<String> = orders.iter().map(|order| format!("{order:?}")).collect();
         assert_eq!((orders.len(), different.len()), (720, 720));
-        assert_eq!(all().len(), 3 * 720 * GAPS.len());
+        assert_eq!(all().len(), 3 * 720 * GAPS.len() + 2 * 720);
     }
 }

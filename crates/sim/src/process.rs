@@ -20,10 +20,10 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
 use crate::roles::{
-    MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, namespaces, placements,
-    publisher, skiffs, translator, view, workload,
+    FINALIZER, MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, namespaces,
+    placements, publisher, skiffs, translator, view, workload,
 };
-use crate::script::BOUND;
+use crate::script::{BOUND, Script};
 use crate::servers::{Servers, kind_name};
 use crate::truth::Read;
 
@@ -52,6 +52,8 @@ pub(crate) struct Process {
     configuration: Configuration,
     mutations: Mutations,
     seed: u64,
+    /// Whether sources wait for their copies.
+    waits: bool,
 }
 
 /// A follower, what was asked for it last, and which state of the center it has read.
@@ -79,17 +81,20 @@ struct Configuration {
 }
 
 impl Process {
-    pub(crate) fn start(now: u64, edges: u8, url: bool, seed: u64, mutations: Mutations) -> Self {
+    pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
+        let Script { edges, waits, .. } = *script;
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
+        let options = EngineOptions { finalizer: Some(Name::new(FINALIZER)), ..EngineOptions::default() };
         let mut process = Self {
             store: Store::new(),
-            engine: Engine::new(owner, Name::new(MANAGER), marks, EngineOptions::default()),
+            engine: Engine::new(owner, Name::new(MANAGER), marks, options),
             followers: Vec::new(),
             routes: BTreeMap::new(),
             configuration: Configuration::default(),
             mutations,
             seed,
+            waits,
         };
         let mut news = Vec::new();
         process.follow(&workload(), &[placements(), boats()], &mut news);
@@ -105,7 +110,7 @@ impl Process {
             let id = DestinationId(u32::from(number));
             process.engine.destination(Destination { id, cluster: edge(number) });
         }
-        for route in [edge_syncer(), publisher()] {
+        for route in [edge_syncer(waits), publisher()] {
             process.engine.configure(&process.store, &route.head().id.clone(), Some(Arc::new(route)));
         }
         if mutations.configuration_known_early {
@@ -389,7 +394,7 @@ impl Process {
 
     fn configure_present(&mut self) -> Vec<Name> {
         let Ok(range) = self.store.range(&workload(), &placements(), None) else { return Vec::new() };
-        let routes: Vec<_> = range.map(|placement| translator(placement)).collect();
+        let routes: Vec<_> = range.map(|placement| translator(placement, self.waits)).collect();
         let mut present = Vec::new();
         for route in routes {
             let id = route.head().id.clone();

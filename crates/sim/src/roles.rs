@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub(crate) const OWNER: &str = "sim";
 /// Under which field manager they are written.
 pub(crate) const MANAGER: &str = "mailboat-sim";
+/// The finalizer on sources that wait for their copies.
+pub(crate) const FINALIZER: &str = "mailboat.dev/sim";
 /// The label by which placements select.
 pub(crate) const PLACE_LABEL: &str = "place";
 /// What copies from the mailbox are called at the edge, before the source's name.
@@ -134,16 +136,16 @@ pub(crate) struct SimRoute {
     policy: Arc<Policy>,
 }
 
-fn policy(status: StatusReturn) -> Arc<Policy> {
-    Arc::new(Policy { status, ..Policy::plain(Arc::new(marks())) })
+fn policy(status: StatusReturn, finalizer: bool) -> Arc<Policy> {
+    Arc::new(Policy { status, finalizer, ..Policy::plain(Arc::new(marks())) })
 }
 
 fn sources(cluster: &ClusterId) -> [Sources; 1] {
     [Sources { place: PlaceId(cluster.0.clone()), cluster: Some(cluster.clone()), kind: boats() }]
 }
 
-/// The translator's route of one placement, from the placement as it was seen.
-pub(crate) fn translator(placement: &Object) -> SimRoute {
+/// The translator's route of one placement, from the placement as it was seen. Its sources wait for their copies, or do not.
+pub(crate) fn translator(placement: &Object, waits: bool) -> SimRoute {
     let spec = placement.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
     let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let name = Name::new(&format!("placement/{}", placement.key.name));
@@ -152,19 +154,19 @@ pub(crate) fn translator(placement: &Object) -> SimRoute {
         label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
         to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
         prefix: |_| String::new(),
-        policy: policy(StatusReturn::Off),
+        policy: policy(StatusReturn::Off, waits),
     }
 }
 
 /// The edge syncer's route: all that stands in the mailbox, to the first edge, and its status back.
-pub(crate) fn edge_syncer() -> SimRoute {
+pub(crate) fn edge_syncer(waits: bool) -> SimRoute {
     let name = Name::new("syncer");
     SimRoute {
         head: RouteHead::new(name).reading(sources(&mailbox())).configured(digest_of_value(&json!("syncer"))),
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |_| MAILBOX_PREFIX.to_owned(),
-        policy: policy(StatusReturn::Subresource),
+        policy: policy(StatusReturn::Subresource, waits),
     }
 }
 
@@ -178,7 +180,7 @@ pub(crate) fn publisher() -> SimRoute {
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |cluster| cluster.0.replace("bound", "b") + "-",
-        policy: policy(StatusReturn::Subresource),
+        policy: policy(StatusReturn::Subresource, false),
     }
 }
 

@@ -136,12 +136,16 @@ pub type Line = (u64, Step);
 pub struct Script {
     /// How many edges there are.
     pub edges: u8,
+    /// Whether sources bear a finalizer and wait for their copies, where they are not seen through a view.
+    pub waits: bool,
     /// What happens, sorted by time.
     pub lines: Vec<Line>,
 }
 
 /// So many workspaces bind the export.
 pub(crate) const BOUND: u8 = 3;
+/// In one of so many seeds sources wait for their copies.
+const WAITS_OF: u64 = 4;
 /// Sources have so many names.
 const NAMES: u64 = 8;
 /// Sources have one of so many labels, and placements select one.
@@ -169,7 +173,7 @@ impl Script {
             dice.step(edges, &mut at, &mut lines);
         }
         lines.sort_by_key(|(at, _)| *at);
-        Self { edges, lines }
+        Self { edges, waits: seed % WAITS_OF == WAITS_OF - 1, lines }
     }
 }
 

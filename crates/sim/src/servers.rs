@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use mailboat_engine::look::{Look, Serving};
+use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
 use mailboat_machinery::builtin::kind_without_schema;
 use mailboat_machinery::{
@@ -99,6 +99,9 @@ impl Servers {
         let name = format!("n{name}");
         let label = format!("l{label}");
         let key = source_key(workspace, &name);
+        if self.is_going(&key) {
+            return;
+        }
         let body = json!({
             "apiVersion": "example.dev/v1", "kind": kind_name(&kind_in(workspace)),
             "metadata": { "namespace": key.namespace.as_str(), "name": name, "labels": { PLACE_LABEL: label } },
@@ -117,7 +120,7 @@ impl Servers {
         let (name, label) = (format!("n{name}"), format!("l{label}"));
         let key = source_key(workspace, &name);
         let patch = json!({ "metadata": { "labels": { PLACE_LABEL: label } } });
-        if self.get(&key).is_some() && self.merge(&key, &patch, Part::Whole).is_ok() {
+        if self.get(&key).is_some() && !self.is_going(&key) && self.merge(&key, &patch, Part::Whole).is_ok() {
             self.truth.source_put(workspace, &name, &label);
         }
     }
@@ -125,7 +128,8 @@ impl Servers {
     /// A user deletes a source.
     pub(crate) fn delete(&mut self, workspace: Workspace, name: u8) {
         let name = format!("n{name}");
-        if self.remove(&source_key(workspace, &name)) {
+        let key = source_key(workspace, &name);
+        if !self.is_going(&key) && self.remove(&key) {
             self.truth.source_gone(workspace, &name, Ending::ByUser);
         }
     }
@@ -224,13 +228,14 @@ impl Servers {
         self.truth.workspace_mut(workspace).kind_dropped = true;
         self.begin_to_undefine(workspace);
         self.empty(workspace, &kind_in(workspace));
-        if let Some(center) = self.machines.first_mut() {
-            center.stop_serving(&cluster_of(workspace), &kind_in(workspace));
-        }
+        self.stop_serving_what_is_gone(workspace);
     }
 
     /// The boats are defined anew: another definition, of another identity.
     pub(crate) fn redefine_kind(&mut self, workspace: Workspace) {
+        if self.holds_any(workspace) {
+            return;
+        }
         let state = self.truth.workspace_mut(workspace);
         if state.kind_dropped && !state.gone {
             state.kind_dropped = false;
@@ -250,10 +255,14 @@ impl Servers {
         }
     }
 
-    /// The workspace itself is gone.
-    pub(crate) fn end_drop_workspace(&mut self, workspace: Workspace) {
-        if !self.truth.workspace(workspace).dying {
-            return;
+    /// The workspace itself is gone. False as long as it holds something.
+    pub(crate) fn end_drop_workspace(&mut self, workspace: Workspace) -> bool {
+        let state = self.truth.workspace(workspace);
+        if !state.dying || state.gone {
+            return true;
+        }
+        if self.holds_any(workspace) {
+            return false;
         }
         self.truth.workspace_mut(workspace).gone = true;
         self.begin_to_undefine(workspace);
@@ -263,6 +272,7 @@ impl Servers {
                 center.stop_serving(&cluster_of(workspace), &kind);
             }
         }
+        true
     }
 
     pub(crate) fn empty(&mut self, workspace: Workspace, kind: &KindId) {
@@ -311,7 +321,12 @@ impl Servers {
             Some(_) if source.kind == placements() => Serving::Itself,
             Some(_) => self.definition(workspace),
         };
-        Ok(Look { object_missing: self.get(source).is_none(), workspace_lives: !state.dying, kind })
+        let object = match self.get(source) {
+            None => Sighted::Missing,
+            Some(object) if object.is_deleting() => Sighted::Ending(object.uid.clone()),
+            Some(_) => Sighted::There,
+        };
+        Ok(Look { object, workspace_lives: !state.dying, kind })
     }
 
     /// Carries out a call of ours.

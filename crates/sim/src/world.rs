@@ -26,8 +26,9 @@ const EVENTS_OF_AN_EDGE: u64 = 15_000;
 const CALL_TIMEOUT: u64 = 20_000;
 /// A workspace that is being deleted is gone after so many milliseconds.
 const WORKSPACE_ENDS_AFTER: u64 = 5_000;
-/// A namespace whose objects' kind is not served is looked at again after so many milliseconds.
-const NAMESPACE_TRIED_AGAIN_AFTER: u64 = 5_000;
+/// What cannot go yet is looked at again after so many milliseconds: a namespace whose objects' kind is not served, and whatever
+/// holds objects that wait for their copies.
+const TRIED_AGAIN_AFTER: u64 = 5_000;
 /// How often an idle watch is sent a bookmark, in milliseconds.
 const BOOKMARK_EVERY: u64 = 60_000;
 /// Longer than any watch, dead link and back-off last, one after the other: by then everything is as it will be.
@@ -92,6 +93,7 @@ struct Stream {
 /// The whole world.
 pub(crate) struct World<'o> {
     options: &'o Options,
+    shape: Script,
     edges: u8,
     seed: u64,
     now: u64,
@@ -121,7 +123,7 @@ pub(crate) struct World<'o> {
 /// Plays a script to its end, and sees that all is well then.
 pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Report, Failure> {
     let mut played = 0;
-    let mut world = World::new(seed, script.edges, options);
+    let mut world = World::new(seed, script, options);
     let failure = |step: usize, message: String, world: &mut World<'_>| {
         let log = std::mem::take(&mut world.log);
         Failure::new(seed, step, message, &script.lines, log)
@@ -162,9 +164,12 @@ pub(crate) fn play(seed: u64, script: &Script, options: &Options) -> Result<Repo
 }
 
 impl<'o> World<'o> {
-    fn new(seed: u64, edges: u8, options: &'o Options) -> Self {
+    fn new(seed: u64, script: &Script, options: &'o Options) -> Self {
+        let edges = script.edges;
         let mut world = Self {
             options,
+            // What happens is told by the script that is played; the process knows the rest of it.
+            shape: Script { lines: Vec::new(), ..script.clone() },
             edges,
             seed,
             now: 0,
@@ -275,11 +280,15 @@ impl<'o> World<'o> {
             Event::Bookmark(stream) => self.bookmark(stream),
             Event::EndStream(stream) => self.end_stream(stream),
             Event::WorkspaceGone(workspace) => {
-                self.servers.end_drop_workspace(workspace);
+                if !self.servers.end_drop_workspace(workspace) {
+                    self.schedule(TRIED_AGAIN_AFTER, Event::WorkspaceGone(workspace));
+                }
                 self.pump_all(0);
             }
             Event::Unbound(workspace) => {
-                self.servers.undefine(workspace);
+                if !self.servers.undefine(workspace) {
+                    self.schedule(TRIED_AGAIN_AFTER, Event::Unbound(workspace));
+                }
                 self.pump_all(0);
             }
             Event::Rebind(number) => {
@@ -290,7 +299,7 @@ impl<'o> World<'o> {
                 if self.servers.empty_namespaces(&cluster) {
                     self.pump_all(Servers::of(&cluster));
                 } else {
-                    self.schedule(NAMESPACE_TRIED_AGAIN_AFTER, Event::EmptyNamespaces(cluster));
+                    self.schedule(TRIED_AGAIN_AFTER, Event::EmptyNamespaces(cluster));
                 }
             }
             Event::Slice(generation, url) => {
@@ -307,7 +316,7 @@ impl<'o> World<'o> {
     fn start(&mut self) {
         self.report.starts += 1;
         let seed = self.seed ^ self.generation;
-        self.process = Some(Process::start(self.now, self.edges, self.url, seed, self.options.mutations));
+        self.process = Some(Process::start(self.now, &self.shape, self.url, seed, self.options.mutations));
         self.drive();
     }
 
@@ -368,9 +377,11 @@ impl<'o> World<'o> {
         self.slice(true);
     }
 
-    /// Users define, bind and serve again what they had taken away.
+    /// Users define, bind and serve again what they had taken away. Where that cannot go because what is in it waits for its
+    /// copies, they take our finalizer off.
     fn mend(&mut self) {
         for workspace in Workspace::all() {
+            self.servers.wait_no_more(workspace);
             if let Workspace::Bound(number) = workspace {
                 self.servers.rebind(number);
             }
@@ -392,8 +403,13 @@ impl<'o> World<'o> {
     }
 
     fn only_written(&self, open: &Open) -> Result<(), String> {
-        let Some(written) = self.oracle.written().find(|slot| !open.contains(slot)) else { return Ok(()) };
         let last = self.oracle.last_call();
+        let mut finalized = self.oracle.finalized(self.edges);
+        if let Some((source, _)) = finalized.find(|(_, slots)| !slots.iter().any(|slot| open.contains(slot)))
+        {
+            return Err(format!("a restart writes the finalizers of {source}; the last: {last}"));
+        }
+        let Some(written) = self.oracle.written().find(|slot| !open.contains(slot)) else { return Ok(()) };
         Err(format!("writes in a restart of {written}, which was as it should be; the last: {last}"))
     }
 

@@ -513,10 +513,10 @@ impl Engine {
             Action::EnsureNamespace => state.passing.namespace = Told::Nothing,
             Action::Finalizer { .. } => {
                 // Until it is shown, the source looks as if nothing had been written.
-                let made = written_version(&reply.body)?;
-                if state.claims.is_empty() {
+                let (uid, made) = written(&reply.body)?;
+                if store.get(&state.key).present().is_some_and(|target| target.uid == uid) {
                     state.passing.written = Some(Written::At(made));
-                } else {
+                } else if !state.claims.is_empty() {
                     state.passing.source_at = Some(made);
                 }
             }
@@ -546,8 +546,9 @@ pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Optio
     Object::decode(body, &Place::of(key, manager, keep)).ok()
 }
 
-/// The version of the object in an answer.
-fn written_version(body: &[u8]) -> Option<Version> {
-    let version = Raw::parse(body).ok()?.get(&["metadata", "resourceVersion"])?.as_str()?.parse().ok()?;
-    Some(Version(version))
+/// Which object an answer shows, and at which version.
+fn written(body: &[u8]) -> Option<(Uid, Version)> {
+    let metadata = Raw::parse(body).ok()?.get(&["metadata"])?;
+    let text = |member| metadata.member(member).and_then(Raw::as_str);
+    Some((Uid::parse(&text("uid")?), Version(text("resourceVersion")?.parse().ok()?)))
 }

@@ -13,7 +13,7 @@ use mailboat_store::{Definition, Follower, Input, Settings};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::look::{Look, Serving};
+use crate::look::{Look, Serving, Sighted};
 use crate::mark::Marks;
 use crate::record::Oddity;
 use crate::want::{Body, Origin, Policy};
@@ -134,14 +134,16 @@ fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool)
 
 fn gone(confirmed: bool) -> Evidence {
     let gone = SourceGone::new(origin().key, absence());
-    let look = Look { object_missing: true, workspace_lives: true, kind: Serving::Itself };
+    let look = Look { object: Sighted::Missing, workspace_lives: true, kind: Serving::Itself };
     let looked = |gone: SourceGone, at| gone.looked(at, &look).unwrap();
     Evidence::SourceGone(if confirmed { looked(looked(gone, 0), LOOK_AGAIN_AFTER) } else { gone })
 }
 
 fn deleting(confirmed: bool) -> Evidence {
-    let deleting = SourceDeleting::of(&object(true, &[FINALIZER]), &Name::new(FINALIZER)).unwrap();
-    let look = Look { object_missing: false, workspace_lives: true, kind: Serving::Itself };
+    let source = object(true, &[FINALIZER]);
+    let deleting = SourceDeleting::of(&source, &Name::new(FINALIZER)).unwrap();
+    let ending = Sighted::Ending(source.uid.clone());
+    let look = Look { object: ending, workspace_lives: true, kind: Serving::Itself };
     Evidence::SourceDeleting(if confirmed { deleting.looked(&look).unwrap() } else { deleting })
 }
 

@@ -67,7 +67,7 @@ fn h24_a_fight_slows_down_and_says_with_whom() {
     let notices = world.engine.notices();
     let named = notices.iter().any(|n| {
         n.verdict == Verdict::Waiting(Wait::Contention)
-            && n.fault.as_deref().is_some_and(|f| f.contains("operator"))
+            && n.fault.as_deref().is_some_and(|f| f.contains("operator") && f.contains(" times in a row"))
     });
     assert!(named, "{notices:?}");
 }

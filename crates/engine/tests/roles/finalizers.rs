@@ -188,3 +188,44 @@ fn a_finalizer_is_put_on_once_however_late_that_is_shown() {
     world.run();
     assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2");
 }
+
+/// The source goes the moment that its finalizer is taken off, which is told before the answer comes. What then turns up where
+/// nothing seemed to stand is not waited for by the versions of another server.
+#[test]
+fn a_copy_that_turns_up_after_its_source_was_let_go_is_withdrawn() {
+    let mut world = held();
+    let standing = world.object(&copy()).unwrap().clone();
+    // Its edge shows nothing there for a while, as a list of the past does.
+    let mut gone = standing.clone();
+    let later = gone["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    gone["metadata"]["resourceVersion"] = json!(later.to_string());
+    world.servers.get_mut(&copy().cluster).unwrap().events.push((copy(), "DELETED", gone));
+    // The versions of the source's server are far ahead.
+    for value in 0..50 {
+        world.put(&key("workload", "configmaps", "till", "other"), json!({ "data": { "v": value } }));
+    }
+    world.remove(&source());
+    world.run_until_call(World::run);
+    assert!(world.object(&source()).is_none(), "nothing seems to stand anywhere");
+    world.run_for(60_000);
+    let mut shown = world.object(&copy()).unwrap().clone();
+    shown["metadata"]["annotations"]["seen"] = json!("again");
+    world.put(&copy(), shown);
+    world.put(&copy(), world.object(&copy()).unwrap().clone());
+    world.run_for(600_000);
+    assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+}
+
+/// A server that is restored from a backup has a source back that was being deleted.
+#[test]
+fn a_source_that_is_back_when_it_is_looked_at_keeps_its_copy() {
+    let mut world = held();
+    let before = world.object(&source()).unwrap().clone();
+    world.remove(&source());
+    world.run_until_look(|world| {
+        world.servers.get_mut(&source().cluster).unwrap().objects.insert(source(), before);
+    });
+    world.run_for(60_000);
+    assert!(world.object(&copy()).is_some());
+    assert!(!written(&mut world).iter().any(|write| write.starts_with("delete")));
+}

@@ -79,3 +79,40 @@ fn namespaces_and_definitions_go_before_what_stands_in_them() {
     world.run_until_call(|_| {});
     assert!(world.object(&namespace("florin")).is_some(), "{:?}", arrived(&world, 20));
 }
+
+#[test]
+fn a_kind_that_is_added_while_it_runs_is_carried_and_one_that_is_taken_out_goes() {
+    let mut world = world();
+    let secret = |cluster: &str| key(cluster, "secrets", "till", "pos");
+    world.put(&source(), config_map("1"));
+    world.put(&secret("workload"), config_map("2"));
+    let route = |kinds: &[&str], edition: u64| {
+        let mut route = translator("p1", &[FLORIN]);
+        route.head.configuration = crate::roles::edition(edition);
+        route.asks_for_sources_alone = true;
+        let asked: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        route.select = Box::new(move |source, _| {
+            let selects = asked.iter().any(|kind| source.key.kind.resource() == kind);
+            Ok(if selects { vec![FLORIN] } else { vec![] })
+        });
+        route.head.sources = kinds
+            .iter()
+            .map(|kind| {
+                let of = key("workload", kind, "", "");
+                Sources { place: PlaceId::new("workload"), cluster: Some(of.cluster), kind: of.kind }
+            })
+            .collect();
+        route
+    };
+    let there = |world: &World| [world.object(&copy()).is_some(), world.object(&secret("florin")).is_some()];
+    known(&mut world);
+    for (edition, (kinds, wanted)) in (1..).zip([
+        (&["configmaps"][..], [true, false]),
+        (&["configmaps", "secrets"], [true, true]),
+        (&["secrets"], [false, true]),
+    ]) {
+        configure(&mut world, route(kinds, edition));
+        world.run();
+        assert_eq!(there(&world), wanted, "{kinds:?}");
+    }
+}

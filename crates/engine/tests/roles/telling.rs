@@ -1,6 +1,7 @@
 //! What comes back: status, and why a slot stands as it stands.
 
 use mailboat_engine::want::StatusReturn;
+use mailboat_object::wire::Part;
 
 use crate::prelude::*;
 use crate::roles::returning;
@@ -22,6 +23,34 @@ fn status_comes_back_to_the_source() {
     written(&mut world);
     world.run();
     assert_eq!(written(&mut world), Vec::<String>::new(), "H23: a status does not chase itself");
+}
+
+#[test]
+fn status_comes_back_into_the_object_itself_where_its_kind_has_no_subresource() {
+    for (how, part) in [(StatusReturn::Inline, Part::Whole), (StatusReturn::Subresource, Part::Status)] {
+        let mut world = world();
+        let (mailbox, edge) = (key("tenant", "configmaps", "till", "pos"), copy());
+        world.put(&mailbox, config_map("1"));
+        configure(&mut world, returning("s", "tenant", FLORIN, how));
+        known(&mut world);
+        world.run();
+        written(&mut world);
+        let mut ready = world.object(&edge).unwrap().clone();
+        ready["status"] = json!({ "ready": 3 });
+        world.put(&edge, ready);
+        world.run();
+        let parts: Vec<Part> = world.writes.iter().map(|call| call.part).collect();
+        assert_eq!(parts, [part], "{how:?}");
+        let object = world.object(&mailbox).unwrap();
+        assert_eq!(
+            (&object["status"], &object["data"]),
+            (&json!({ "ready": 3 }), &json!({ "a": "1" })),
+            "{how:?}"
+        );
+        written(&mut world);
+        world.run_for(60_000);
+        assert_eq!(written(&mut world), Vec::<String>::new(), "{how:?}: a status does not chase itself");
+    }
 }
 
 #[test]

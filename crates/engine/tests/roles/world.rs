@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_engine::engine::{Engine, Next, Options};
-use mailboat_engine::look::{Look, Serving};
+use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_engine::mark::{Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId};
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
@@ -305,7 +305,13 @@ impl World {
 
     fn look(&mut self, ticket: mailboat_engine::engine::Ticket, source: &Key) {
         let found = Look {
-            object_missing: !self.servers[&source.cluster].objects.contains_key(source),
+            object: match self.object(source) {
+                None => Sighted::Missing,
+                Some(object) if object["metadata"]["deletionTimestamp"].is_null() => Sighted::There,
+                Some(object) => {
+                    Sighted::Ending(Uid::parse(object["metadata"]["uid"].as_str().unwrap_or_default()))
+                }
+            },
             workspace_lives: self.workspace_lives,
             kind: self.kind.clone(),
         };

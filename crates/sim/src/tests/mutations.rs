@@ -20,7 +20,7 @@ fn caught(mutations: Mutations) -> String {
 /// there as well, within some thousands of seeds.
 fn caught_by(mutations: Mutations, steps: &[(u64, Step)]) -> String {
     let options = Options { mutations, ..Options::default() };
-    first_failure(&options, |_| Script { edges: 1, lines: steps.to_vec() })
+    first_failure(&options, |_| Script { edges: 1, waits: false, lines: steps.to_vec() })
 }
 
 fn first_failure(options: &Options, script: impl Fn(u64) -> Script) -> String {

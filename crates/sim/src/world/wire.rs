@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mailboat_engine::look::{Look, Serving};
+use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_machinery::{ListRequest, ListVersion, Watch, WatchEvent, WatchRequest, WatchStart};
 use mailboat_object::key::{KindId, Version};
 use mailboat_object::wire::{Fault, FaultKind};
@@ -103,7 +103,7 @@ impl World<'_> {
             Request::Look(ticket, source) => {
                 let found = self.servers.look(&source);
                 self.oracle.looked(&self.servers, &source);
-                let fine = Look { object_missing: true, workspace_lives: true, kind: Serving::Itself };
+                let fine = Look { object: Sighted::Missing, workspace_lives: true, kind: Serving::Itself };
                 Answer::Looked(ticket, if self.options.mutations.look_always_fine { Ok(fine) } else { found })
             }
             Request::LookAtConfiguration(revision) => {
