@@ -195,7 +195,9 @@ const PROMISES: [Promise; 18] = [
         ],
         refused: &[
             "workspaces: workspaces are entered by those who may",
-            "workspaces: a binding to what is not there waits",
+            "workspaces: a binding to what is not there is refused",
+            "workspaces: a workspace's type has to be there and to fit its parent's",
+            "workspaces: a claim is good for the verbs that both sides name",
         ],
     },
 ];

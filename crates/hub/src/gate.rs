@@ -127,14 +127,7 @@ impl Gate {
         verb: &str,
         path: &ObjectPath,
     ) -> Result<(), Status> {
-        let asked = Asked::Object {
-            verb,
-            group: &path.group,
-            resource: &path.resource,
-            subresource: &path.subresource,
-            namespace: &path.namespace,
-            name: &path.name,
-        };
+        let asked = path.asked(verb);
         let decision = self.rights(|rights| rights.decide(cluster, user, &asked));
         if decision.allowed {
             return Ok(());

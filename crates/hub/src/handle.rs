@@ -105,10 +105,10 @@ where
         return about(hub, &place, &asked, &head.headers);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
-    // Whoever may use a view was asked for that; what is seen in it was granted by those who are bound.
     if place.view.is_none() {
         hub.gate().check_object(&cluster, &user, verb, &path)?;
     }
+    place.check_granted(hub, &user, verb, &path)?;
     let work = if verb == "watch" { Work::Watch } else { Work::Request };
     let turn = hub.turn(&asker, work).await?;
     if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
@@ -135,7 +135,6 @@ where
     }
     let call =
         Call { hub, place, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
-    call.check_claim(verb)?;
     match verb {
         "get" => call.get().await,
         // A watch has its turn as long as it lasts.

@@ -2,6 +2,8 @@
 
 use mailboat_object::Name;
 
+use crate::access;
+
 /// What a path asks for, the place left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
@@ -56,6 +58,20 @@ pub(crate) struct ObjectPath {
     pub subresource: String,
     /// It is to be watched: an old way to say so, which some clients still know.
     pub watched: bool,
+}
+
+impl ObjectPath {
+    /// What somebody asks for who wants to do this there.
+    pub(crate) fn asked<'p>(&'p self, verb: &'p str) -> access::Asked<'p> {
+        access::Asked::Object {
+            verb,
+            group: &self.group,
+            resource: &self.resource,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+        }
+    }
 }
 
 impl Asked {

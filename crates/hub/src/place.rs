@@ -8,7 +8,7 @@ use mailboat_object::{ClusterId, KindId};
 use crate::access::user::CLUSTER_EXTRA;
 use crate::access::{Asked, User};
 use crate::hub::{Hub, Serving};
-use crate::path::decoded;
+use crate::path::{ObjectPath, decoded};
 use crate::workspaces::{ROOT, Seen, View, resolve};
 
 /// Where a request goes.
@@ -87,6 +87,32 @@ impl Place {
             }
         };
         Ok((Self { cluster, prefix, view: Some(view) }, after))
+    }
+
+    /// Refuses what the owner of a view's export was not granted. He sees through it by the word of those who are bound,
+    /// so that nobody's rights are asked for.
+    pub(crate) fn check_granted(
+        &self,
+        hub: &Hub,
+        user: &User,
+        verb: &str,
+        path: &ObjectPath,
+    ) -> Result<(), Status> {
+        let Some(view) = &self.view else { return Ok(()) };
+        let kind = KindId::new(&path.group, &path.resource);
+        let refusal = hub.peek(|machine| {
+            if let Some(cluster) = &self.cluster {
+                return view.refusal(machine, cluster, &kind, verb).map(str::to_owned);
+            }
+            let seen = self.seen(hub, machine, &kind);
+            let granted = !self.kinds(hub, machine).iter().any(|served| served.id == kind)
+                || seen.is_none_or(|seen| seen.is_own())
+                || view.claims(machine, &kind, verb);
+            (!granted).then(|| format!("the export {} does not claim the verb {verb}", view.export.name))
+        });
+        let Some(why) = refusal else { return Ok(()) };
+        let why = format!("{}: {why}", path.asked(verb).refusal(&user.name));
+        Err(Status::forbidden(&kind, &path.name, &why))
     }
 
     /// The kinds that are served there.

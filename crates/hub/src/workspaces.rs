@@ -5,6 +5,7 @@
 
 mod begin;
 pub(crate) mod binding;
+pub(crate) mod children;
 mod claims;
 pub(crate) mod convert;
 mod export;
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 use crate::catalog::BadCatalog;
 use index::{Index, Reference};
 
-pub(crate) use tree::{OWNER, logical_cluster, resolve};
+pub(crate) use tree::{OWNER, kind as workspace_kind, logical_cluster, resolve};
 pub use view::{Seen, View};
 
 /// The workspace that all others stand in.

@@ -112,20 +112,6 @@ impl Call<'_> {
         })
     }
 
-    /// Refuses what an export's owner was not granted.
-    pub(super) fn check_claim(&self, verb: &str) -> Result<(), Status> {
-        let Some(view) = &self.place.view else { return Ok(()) };
-        let granted = self.hub.peek(|machine| {
-            let own = self.place.seen(self.hub, machine, &self.kind.id).is_none_or(|seen| seen.is_own());
-            own || view.claims(machine, &self.kind.id, verb)
-        });
-        if granted {
-            return Ok(());
-        }
-        let why = format!("the export {} does not claim the verb {verb}", view.export.name);
-        Err(Status::forbidden(&self.kind.id, &self.path.name, &why))
-    }
-
     /// Which part of an object goes with its row of a table.
     pub(super) fn include(&self) -> Result<Include, Status> {
         match self.query.get("includeObject") {

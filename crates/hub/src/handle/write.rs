@@ -6,7 +6,7 @@ use mailboat_machinery::{
     WriteOptions, Written, json_patch,
 };
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Name, Uid, Version};
+use mailboat_object::{Key, Name, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
@@ -19,7 +19,7 @@ use crate::path::ObjectPath;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
-use crate::workspaces::{OWNER, binding, convert, logical_cluster, types};
+use crate::workspaces::{OWNER, ROOT, binding, children, convert, logical_cluster, types, workspace_kind};
 
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -178,22 +178,33 @@ impl Call<'_> {
         self.value(StatusCode::OK, &list)
     }
 
-    /// Who asks for a workspace is written down, whatever the request says of it, and becomes its administrator.
-    fn sign_workspace(
-        &self,
-        written: Written,
-        machine: &mut Machine,
-        moment: &mut Moment<'_>,
-    ) -> Result<Written, Status> {
-        let id = &self.kind.id;
-        let is_workspace = id.group() == "tenancy.kcp.io" && id.resource() == "workspaces";
-        if !is_workspace || !written.created || !written.changed {
-            return Ok(written);
+    /// Refuses a workspace that cannot be made here, or is to become one of another type. What else a new one has is
+    /// answered as a patch: its type, and who asked for it, who becomes its administrator.
+    fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Option<Value>, Status> {
+        let (id, workspace) = (&self.kind.id, tried.object.body());
+        let refused = |why: String| Status::forbidden(id, &tried.object.key.name, &why);
+        if !tried.created {
+            let before = machine.get(&tried.object.key)?;
+            if before.body()["spec"]["type"] != workspace["spec"]["type"] {
+                return Err(refused("spec.type is immutable".to_owned()));
+            }
+            return Ok(None);
         }
-        let owner = json!({ "metadata": { "annotations": { OWNER: user_info(&self.user).to_string() } } });
-        let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
-        let signed = machine.patch(&written.object.key, Patch::Merge(&owner), &options, moment)?;
-        Ok(Written { object: signed.object, ..written })
+        let may_use = |of: &Stored| self.may(&of.key, "use");
+        let mut more = children::admit(machine, &self.cluster, workspace, may_use).map_err(refused)?;
+        more["metadata"]["annotations"] = json!({ OWNER: user_info(&self.user).to_string() });
+        Ok(Some(more))
+    }
+
+    /// Whether whoever asks may do this with an object somewhere else.
+    fn may(&self, key: &Key, verb: &str) -> bool {
+        let path = ObjectPath {
+            group: key.kind.group().to_owned(),
+            resource: key.kind.resource().to_owned(),
+            name: key.name.clone(),
+            ..ObjectPath::default()
+        };
+        self.hub.gate().check_object(&key.cluster, &self.user, verb, &path).is_ok()
     }
 
     /// Writes. Roles and bindings are tried first, since only what would be stored shows what they give away.
@@ -209,12 +220,14 @@ impl Call<'_> {
                     let body = tried.object.body();
                     self.hub.gate().check_escalation(&self.cluster, &self.user, &self.path, body)?;
                 }
-                if self.kind.id == binding::kind()
-                    && self.path.subresource.is_empty()
-                    && !self.user.is_master()
-                {
+                if self.kind.id == binding::kind() && self.path.subresource.is_empty() {
                     let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
-                    self.check_bind(machine, &tried.object)?;
+                    self.check_bind(machine, &tried)?;
+                }
+                let mut more = None;
+                if self.kind.id == workspace_kind() && self.path.subresource.is_empty() {
+                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    more = self.check_workspace(machine, &tried)?;
                 }
                 if self.kind.id == logical_cluster() && !self.user.is_master() {
                     let Ok(before) = machine.get(&self.key()) else {
@@ -225,24 +238,35 @@ impl Call<'_> {
                     types::check(before.body(), tried.object.body(), &self.kind.id, &self.path.name)?;
                 }
                 let written = write(machine, options, moment)?;
-                self.sign_workspace(written, machine, moment)
+                let Some(more) = more.filter(|_| written.changed) else { return Ok(written) };
+                let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
+                let signed = machine.patch(&written.object.key, Patch::Merge(&more), &options, moment)?;
+                Ok(Written { object: signed.object, ..written })
             })
             .await
     }
 
-    /// Refuses a binding to an export that its writer may not bind, as the export's workspace says.
-    fn check_bind(&self, machine: &Machine, binding: &Stored) -> Result<(), Status> {
-        let Some(export) = binding::export_of(machine, binding) else { return Ok(()) };
-        let path = ObjectPath {
-            group: export.kind.group().to_owned(),
-            resource: export.kind.resource().to_owned(),
-            name: export.name.clone(),
-            ..ObjectPath::default()
-        };
-        self.hub.gate().check_object(&export.cluster, &self.user, "bind", &path).map_err(|_| {
-            let why = format!("unable to create APIBinding: no permission to bind to export {}", export.name);
-            Status::forbidden(&self.kind.id, &binding.key.name, &why)
-        })
+    /// Refuses a binding to an export that is not there, or that its writer may not bind, as the export's workspace says.
+    /// Nobody is told which of the two it is. As in kcp, an export of the root or of the binding's own workspace may come
+    /// later.
+    fn check_bind(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
+        let binding = &tried.object;
+        let reference = |of: &Stored| of.body()["spec"]["reference"].clone();
+        if !tried.created
+            && machine.get(&binding.key).is_ok_and(|before| reference(&before) == reference(binding))
+        {
+            return Ok(());
+        }
+        let path = reference(binding)["export"]["path"].as_str().unwrap_or_default().to_owned();
+        let export = binding::export_of(machine, binding);
+        let there = |export: &Key| path.is_empty() || path == ROOT || machine.get(export).is_ok();
+        if export.as_ref().is_some_and(|export| there(export) && self.may(export, "bind")) {
+            return Ok(());
+        }
+        let name = types::told(&reference(binding)["export"]);
+        let action = if tried.created { "create" } else { "update" };
+        let why = format!("unable to {action} APIBinding: no permission to bind to export {name}");
+        Err(Status::forbidden(&self.kind.id, &binding.key.name, &why))
     }
 
     fn deleted(&self, deleted: &Deleted) -> Result<Answer, Status> {

@@ -47,8 +47,9 @@ impl Workspaces {
         let root = ClusterId::new(ROOT);
         let mut round = Round { workspaces: self, machine, moment };
         if !clusters.contains(&root) {
-            round.found(&root, ROOT, None)?;
+            round.found(&root, ROOT, "root:root", None)?;
         }
+        round.found_types()?;
         let mut known = Known::default();
         for cluster in &clusters {
             for slice in round.all(cluster, &export::slices()) {

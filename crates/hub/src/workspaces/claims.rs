@@ -38,11 +38,25 @@ pub(super) fn value_of(kind: &KindId) -> Name {
 
 /// The claims of an export that a binding accepts.
 pub(super) fn accepted<'b>(binding: &'b Value, export: &'b Value) -> impl Iterator<Item = &'b Value> {
-    let claimed: Vec<KindId> = claims(export).map(kind_of).collect();
-    claims(binding).filter(move |claim| claim["state"] == "Accepted" && claimed.contains(&kind_of(claim)))
+    let claimed: Vec<KindId> = of(export).map(kind_of).collect();
+    of(binding).filter(move |claim| claim["state"] == "Accepted" && claimed.contains(&kind_of(claim)))
 }
 
-fn claims(of: &Value) -> impl Iterator<Item = &Value> {
+/// Whether a claim that a binding accepts allows a verb on a kind. As in kcp both sides have to name the verb, or both all
+/// verbs: `*` on one side and `get` on the other is nothing that both name.
+pub(super) fn allow(binding: &Value, export: &Value, kind: &KindId, verb: &str) -> bool {
+    let named = |claim: &Value, verb: &str| {
+        claim["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|one| one == verb))
+    };
+    let claim = of(export).find(|claim| kind_of(claim) == *kind);
+    accepted(binding, export).filter(|accepted| kind_of(accepted) == *kind).any(|accepted| {
+        let both = |verb: &str| named(accepted, verb) && claim.is_some_and(|claim| named(claim, verb));
+        both(verb) || both("*")
+    })
+}
+
+/// The claims of an export or a binding.
+pub(super) fn of(of: &Value) -> impl Iterator<Item = &Value> {
     of["spec"]["permissionClaims"].as_array().into_iter().flatten()
 }
 
@@ -144,6 +158,29 @@ mod tests {
         ] } });
         let granted: Vec<KindId> = accepted(&binding, &export).map(kind_of).collect();
         assert_eq!(granted, [KindId::new("", "configmaps")]);
+    }
+
+    #[test]
+    fn a_verb_is_allowed_that_both_sides_name() {
+        let claims = |verbs: Value| json!({ "spec": { "permissionClaims": [{ "resource": "secrets", "state": "Accepted", "verbs": verbs }] } });
+        for (binding, export, verb, allowed) in [
+            (json!(["get", "list"]), json!(["get"]), "get", true),
+            (json!(["get", "list"]), json!(["get"]), "list", false),
+            (json!(["get"]), json!(["get", "delete"]), "delete", false),
+            (json!(["*"]), json!(["*"]), "delete", true),
+            (json!(["*"]), json!(["get"]), "get", false),
+        ] {
+            let (binding, export) = (claims(binding), claims(export));
+            assert_eq!(
+                allow(&binding, &export, &KindId::new("", "secrets"), verb),
+                allowed,
+                "{binding} {export} {verb}"
+            );
+            assert!(!allow(&binding, &export, &KindId::new("", "configmaps"), verb));
+        }
+        let mut rejected = claims(json!(["*"]));
+        rejected["spec"]["permissionClaims"][0]["state"] = "Rejected".into();
+        assert!(!allow(&rejected, &claims(json!(["*"])), &KindId::new("", "secrets"), "get"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, KindId};
 use serde_json::{Value, json};
 
-use super::{ROOT, Round, finalizers, has_finalizer, key, types};
+use super::{ROOT, Round, children, finalizers, has_finalizer, key, types};
 use crate::access::rbac;
 use crate::keeper;
 
@@ -17,10 +17,14 @@ const LAST: [&str; 2] = ["clusterroles", "clusterrolebindings"];
 /// Who asked for a workspace, as kcp writes it down.
 pub(crate) const OWNER: &str = "experimental.tenancy.kcp.io/owner";
 const PATH: &str = "kcp.io/path";
+/// Of which type a cluster's workspace is, as kcp writes it down.
+const TYPE: &str = "internal.tenancy.kcp.io/type";
+/// That of a workspace which nobody was asked about.
+const UNIVERSAL: &str = "root:universal";
 /// What is said of a workspace that has a place.
 pub(super) const SCHEDULED: &str = "WorkspaceScheduled";
 
-pub(super) fn kind() -> KindId {
+pub(crate) fn kind() -> KindId {
     KindId::new("tenancy.kcp.io", "workspaces")
 }
 
@@ -67,8 +71,10 @@ impl Round<'_, '_> {
         let path = format!("{parent_path}:{}", workspace.key.name);
         let id = ClusterId::new(&self.fresh_id());
         let types = types::types_of(self.machine, workspace);
+        let type_name =
+            types.last().map_or_else(|| UNIVERSAL.to_owned(), |own| children::qualified(self.machine, own));
         let initializers = types::initializers(&types);
-        if self.found(&id, &path, Some((workspace, &initializers[..]))).is_err() {
+        if self.found(&id, &path, &type_name, Some((workspace, &initializers[..]))).is_err() {
             return;
         }
         self.bind_as_types_say(&id, &types);
@@ -101,6 +107,7 @@ impl Round<'_, '_> {
         &mut self,
         id: &ClusterId,
         path: &str,
+        type_name: &str,
         of: Option<(&Stored, &[String])>,
     ) -> Result<(), Status> {
         self.machine.serve_exactly(id, &self.workspaces.universal);
@@ -123,7 +130,7 @@ impl Round<'_, '_> {
         let cluster = json!({
             "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
             "metadata": {
-                "name": "cluster", "annotations": { PATH: path }, "finalizers": [EMPTIED_FIRST],
+                "name": "cluster", "annotations": { PATH: path, TYPE: type_name }, "finalizers": [EMPTIED_FIRST],
             },
             "spec": spec,
         });

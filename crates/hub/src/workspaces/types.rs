@@ -12,7 +12,7 @@ use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
 use super::tree::{self, resolve};
-use super::{Round, conditions, key};
+use super::{ROOT, Round, children, conditions, key};
 
 /// Stands among the initializers of a workspace whose type brings bindings. Here these are made with the workspace.
 const BINDINGS: &str = "system:apibindings";
@@ -20,37 +20,87 @@ pub(super) const INITIALIZING: &str = "Initializing";
 const READY: &str = "Ready";
 const INITIALIZED: &str = "WorkspaceInitialized";
 
-/// The type of a workspace and those that it extends, these first. The built-in ones are no objects here.
+pub(super) fn kind() -> KindId {
+    KindId::new("tenancy.kcp.io", "workspacetypes")
+}
+
+/// The type of a workspace and those that it extends, these first.
 pub(super) fn types_of(machine: &Machine, workspace: &Stored) -> Vec<Arc<Stored>> {
+    let named = find(machine, &workspace.body()["spec"]["type"], &workspace.key.cluster);
+    named.and_then(|own| with_extended(machine, &own)).unwrap_or_default()
+}
+
+/// A type and those that it extends, these first; or which of them there is not.
+pub(super) fn with_extended(machine: &Machine, own: &Arc<Stored>) -> Result<Vec<Arc<Stored>>, String> {
     let mut found = Vec::new();
-    let named = reference(&workspace.body()["spec"]["type"], &workspace.key.cluster, machine);
-    if let Some(own) = named.and_then(|named| machine.get(&named).ok()) {
-        extended(machine, &own, &mut vec![own.key.clone()], &mut found);
-        found.push(own);
-    }
-    found
+    extended(machine, own, &mut vec![own.key.clone()], &mut found)?;
+    found.push(Arc::clone(own));
+    Ok(found)
 }
 
-fn extended(machine: &Machine, of: &Stored, seen: &mut Vec<Key>, found: &mut Vec<Arc<Stored>>) {
+fn extended(
+    machine: &Machine,
+    of: &Stored,
+    seen: &mut Vec<Key>,
+    found: &mut Vec<Arc<Stored>>,
+) -> Result<(), String> {
     for wider in of.body()["spec"]["extend"]["with"].as_array().into_iter().flatten() {
-        let Some(named) = reference(wider, &of.key.cluster, machine).filter(|named| !seen.contains(named))
-        else {
+        let missing = || format!("unable to find inherited workspace type {}", told(wider));
+        let wider = at(machine, wider, &of.key.cluster).ok_or_else(missing)?;
+        // Types that extend each other in a circle are all there is of them.
+        if seen.contains(&wider.key) {
             continue;
-        };
-        seen.push(named.clone());
-        let Ok(wider) = machine.get(&named) else { continue };
+        }
+        seen.push(wider.key.clone());
         found.push(Arc::clone(&wider));
-        extended(machine, &wider, seen, found);
+        extended(machine, &wider, seen, found)?;
+    }
+    Ok(())
+}
+
+/// The type that a reference in a cluster means: where it says so, else the nearest on the way up to the root.
+pub(super) fn find(machine: &Machine, reference: &Value, from: &ClusterId) -> Result<Arc<Stored>, String> {
+    if reference["path"].as_str().is_some_and(|path| !path.is_empty()) {
+        return at(machine, reference, from).ok_or_else(|| children::missing(reference));
+    }
+    let path = tree::path_of(machine, from).unwrap_or_default();
+    let mut path = path.as_str();
+    loop {
+        let here = resolve(machine, path).and_then(|cluster| at(machine, reference, &cluster));
+        match (here, path.rsplit_once(':')) {
+            (Some(found), _) => return Ok(found),
+            (None, Some((parent, _))) => path = parent,
+            (None, None) if path != ROOT => path = ROOT,
+            (None, None) => return Err(format!("workspace type {:?} cannot be resolved", told(reference))),
+        }
     }
 }
 
-fn reference(reference: &Value, beside: &ClusterId, machine: &Machine) -> Option<Key> {
-    let name = reference["name"].as_str()?.to_owned();
+fn at(machine: &Machine, reference: &Value, beside: &ClusterId) -> Option<Arc<Stored>> {
     let at = match reference["path"].as_str() {
-        None | Some("") => Some(beside.clone()),
-        Some(path) => resolve(machine, path),
+        None | Some("") => beside.clone(),
+        Some(path) => resolve(machine, path)?,
     };
-    Some(key(&at?, KindId::new("tenancy.kcp.io", "workspacetypes"), "", &name))
+    machine.get(&key(&at, kind(), "", reference["name"].as_str()?)).ok()
+}
+
+/// The type of the workspace that a cluster belongs to.
+pub(super) fn of_cluster(machine: &Machine, cluster: &ClusterId) -> Option<Arc<Stored>> {
+    if *cluster.0 == *ROOT {
+        return machine.get(&key(cluster, kind(), "", ROOT)).ok();
+    }
+    let found = machine.get(&key(cluster, tree::logical_cluster(), "", "cluster")).ok()?;
+    let owner = &found.body()["spec"]["owner"];
+    let parent = ClusterId::new(owner["cluster"].as_str()?);
+    let workspace = machine.get(&key(&parent, tree::kind(), "", owner["name"].as_str()?)).ok()?;
+    find(machine, &workspace.body()["spec"]["type"], &parent).ok()
+}
+
+/// A reference to a type or an export, in one word.
+pub(crate) fn told(reference: &Value) -> String {
+    let text = |member: &str| reference[member].as_str().unwrap_or_default();
+    let (path, name) = (text("path"), text("name"));
+    if path.is_empty() { name.to_owned() } else { format!("{path}:{name}") }
 }
 
 /// Who has to agree before a workspace of these types is ready.

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use mailboat_machinery::{Kind, Machine, Stored, Within};
+use mailboat_machinery::{Kind, ListRequest, Machine, Stored, Within};
 use mailboat_object::select::Labels as _;
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
+use serde_json::Value;
 
 use super::index::Index;
 use super::{Workspaces, binding, claims};
@@ -50,8 +51,7 @@ impl View {
         let Ok(export) = machine.get(&self.export) else { return Vec::new() };
         let mut kinds: Vec<Arc<Kind>> =
             binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
-        let claims = export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
-        for id in claims.map(claims::kind_of).chain([binding::kind()]) {
+        for id in claims::of(export.body()).map(claims::kind_of).chain([binding::kind()]) {
             let own = || workspaces.universal.get(&id).cloned();
             // A kind of another export: whoever is bound serves it.
             let others = || {
@@ -80,12 +80,45 @@ impl View {
         Seen { export: self.export.clone(), kind: kind.clone(), how, index: Arc::clone(&workspaces.index) }
     }
 
-    /// Whether its claims allow a verb on a kind, which is not one of its own.
+    /// Whether its claims name a verb on a kind, which is not one of its own.
     pub(crate) fn claims(&self, machine: &Machine, kind: &KindId, verb: &str) -> bool {
         let Ok(export) = machine.get(&self.export) else { return false };
-        let mut claims = export.body()["spec"]["permissionClaims"].as_array().into_iter().flatten();
-        claims.any(|claim| claims::kind_of(claim) == *kind && claims::allows(claim, verb))
+        claims::of(export.body()).any(|claim| claims::kind_of(claim) == *kind && claims::allows(claim, verb))
             || (*kind == binding::kind() && READING.contains(&verb))
+    }
+
+    /// Why the export's owner may not do this with a kind in a cluster, in kcp's words; none: he may.
+    pub(crate) fn refusal(
+        &self,
+        machine: &Machine,
+        cluster: &ClusterId,
+        kind: &KindId,
+        verb: &str,
+    ) -> Option<&'static str> {
+        let request =
+            ListRequest { cluster: Some(cluster.clone()), kind: binding::kind(), ..ListRequest::default() };
+        let bindings = machine.list(&request).map(|list| list.items).unwrap_or_default();
+        let Some(binding) = bindings.iter().find(|binding| self.is_bound_by(binding)) else {
+            return Some("could not find suitable APIBinding in target logical cluster");
+        };
+        let said = binding.body();
+        let mut bound = said["status"]["boundResources"].as_array().into_iter().flatten();
+        let is_it = |bound: &Value| claims::kind_of(bound) == *kind;
+        let export = machine.get(&self.export).ok();
+        let granted = |export: &Arc<Stored>| claims::allow(said, export.body(), kind, verb);
+        if bound.any(is_it) || export.as_ref().is_some_and(granted) {
+            return None;
+        }
+        match *kind == binding::kind() {
+            true if READING.contains(&verb) => None,
+            true => Some("write access to APIBinding is not allowed from virtual workspace"),
+            false => Some("failed to find suitable reason to allow access in APIBinding"),
+        }
+    }
+
+    fn is_bound_by(&self, binding: &Stored) -> bool {
+        binding.body()["status"]["apiExportClusterName"] == *self.export.cluster.0.as_str()
+            && binding.body()["spec"]["reference"]["export"]["name"] == *self.export.name.as_str()
     }
 }
 
@@ -130,10 +163,8 @@ impl Within for Seen {
                 object.label_value(label).is_some_and(|found| found == value.as_str())
             }
             How::Binding(label) => {
-                let body = object.body();
-                let reflexive = body["status"]["apiExportClusterName"] == *self.export.cluster.0.as_str()
-                    && body["spec"]["reference"]["export"]["name"] == *self.export.name.as_str();
-                reflexive || object.label_value(label).is_some()
+                View { export: self.export.clone() }.is_bound_by(object)
+                    || object.label_value(label).is_some()
             }
         }
     }
