@@ -1,7 +1,5 @@
 //! Answers on their way out.
 
-use std::convert::Infallible;
-
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -17,16 +15,26 @@ use serde_json::Value;
 use crate::media::JSON;
 
 /// An answer's body: whole, or a stream of lines.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, TooSlow>;
 /// An answer.
 pub(crate) type Answer = Response<Body>;
 
+/// The client took too long to read an answer: what is left of it is not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the answer was not read in time")]
+pub(crate) struct TooSlow;
+
 /// An answer of this type and content.
 pub(crate) fn bytes(code: StatusCode, media_type: &'static str, content: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(content.into()).boxed_unsync());
+    let mut answer = Response::new(whole(content.into()));
     *answer.status_mut() = code;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
+}
+
+/// A body that is sent at once.
+pub(crate) fn whole(content: Bytes) -> Body {
+    Full::new(content).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A JSON answer.
@@ -63,7 +71,7 @@ pub(crate) fn refusal(status: &Status) -> Answer {
 
 /// An answer that goes on as long as the stream does.
 pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
-    let frames: BoxStream<'static, _> = lines.map(|line| Ok::<_, Infallible>(Frame::data(line))).boxed();
+    let frames: BoxStream<'static, _> = lines.map(|line| Ok::<_, TooSlow>(Frame::data(line))).boxed();
     let mut answer = Response::new(StreamBody::new(frames).boxed_unsync());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer

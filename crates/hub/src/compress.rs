@@ -7,10 +7,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue, VARY};
 use http::{HeaderMap, Response};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
+use mailboat_machinery::Status;
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 
 /// From this size on it is worth the time; real servers draw the line here as well.
 const WORTH_WHILE_BYTES: u64 = 128 * 1024;
@@ -28,7 +29,9 @@ pub(crate) async fn compress(answer: Answer) -> Answer {
         return answer;
     }
     let (mut head, body) = answer.into_parts();
-    let Ok(collected) = body.collect().await;
+    let Ok(collected) = body.collect().await else {
+        return answer::refusal(&Status::internal(answer::TooSlow.to_string()));
+    };
     let content = collected.to_bytes();
     // It takes a core for a tenth of a second and more: others have their turn meanwhile.
     let whole = content.clone();
@@ -40,7 +43,7 @@ pub(crate) async fn compress(answer: Answer) -> Answer {
         }
         _ => content,
     };
-    Response::from_parts(head, Full::new(content).boxed_unsync())
+    Response::from_parts(head, answer::whole(content))
 }
 
 fn gzip(content: &[u8]) -> Option<Bytes> {
@@ -57,14 +60,13 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
-    use crate::answer;
 
     #[tokio::test]
     async fn what_is_large_comes_out_as_it_went_in() {
         let text = "a long list of much the same, ".repeat(10_000);
         let answer = compress(answer::bytes(StatusCode::OK, answer::TEXT, text.clone())).await;
         assert_eq!(answer.headers()[CONTENT_ENCODING], "gzip");
-        let Ok(packed) = answer.into_body().collect().await;
+        let packed = answer.into_body().collect().await.unwrap();
         let packed = packed.to_bytes();
         assert!(packed.len() < text.len() / 10, "{}", packed.len());
         let mut unpacked = String::new();

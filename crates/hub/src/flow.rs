@@ -6,6 +6,8 @@
 mod gate;
 mod turns;
 
+use std::time::Duration;
+
 pub use gate::{Gate, Pass, TooMany};
 pub use turns::{Entry, Turn, Turns};
 
@@ -22,8 +24,12 @@ pub struct Limits {
     pub watches: usize,
     /// Watches of one user.
     pub watches_per_user: usize,
-    /// The longest body of a request, as etcd's default makes it for Kubernetes.
+    /// The longest body of a request that is read; real servers have the same limit.
     pub body_bytes: usize,
+    /// How long a client may take to send a body: until then it has its turn.
+    pub body_within: Duration,
+    /// How long a client may take to read a large answer: until then it has its turn.
+    pub answer_within: Duration,
 }
 
 impl Default for Limits {
@@ -35,6 +41,8 @@ impl Default for Limits {
             watches: 100_000,
             watches_per_user: 10_000,
             body_bytes: 3 << 20,
+            body_within: Duration::from_mins(1),
+            answer_within: Duration::from_mins(1),
         }
     }
 }

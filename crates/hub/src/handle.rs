@@ -1,12 +1,14 @@
 //! From a request to an answer: one way for all kinds.
 
+mod held;
 mod read;
 mod review;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod write;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -20,18 +22,12 @@ use serde_json::{Value, json};
 use crate::access::User;
 use crate::answer::{self, Answer};
 use crate::discovery::Discovery;
-use crate::flow::Work;
+use crate::flow::{Limits, Pass, Work};
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
 use crate::place::Place;
 use crate::query::Query;
 use crate::{Hub, compress, openapi, shape};
-
-/// The largest body that is read; real servers have the same limit.
-const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
-
-/// How long a client may take to send a body: until then others may wait for its turn.
-const BODY_WITHIN: Duration = Duration::from_mins(1);
 
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
@@ -55,7 +51,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let reads_gzip = compress::reads_gzip(request.headers());
-    match answer(&hub, certified, request).await {
+    let mut turn = None;
+    let answer = match answer(&hub, certified, request, &mut turn).await {
         Ok(answer) if reads_gzip => compress::compress(answer).await,
         Ok(answer) => answer,
         // Real servers have no route to what they do not serve, and say so in words.
@@ -63,10 +60,20 @@ where
             answer::text(StatusCode::NOT_FOUND, "404 page not found\n")
         }
         Err(status) => answer::refusal(&status),
+    };
+    match turn {
+        Some(turn) => held::until_read(answer, turn, hub.limits.answer_within).await,
+        None => answer,
     }
 }
 
-async fn answer<B>(hub: &Arc<Hub>, certified: Option<&User>, request: Request<B>) -> Result<Answer, Status>
+/// Answers one request. The turn of what is answered soon is left in `turned`.
+async fn answer<B>(
+    hub: &Arc<Hub>,
+    certified: Option<&User>,
+    request: Request<B>,
+    turned: &mut Option<Pass>,
+) -> Result<Answer, Status>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -98,7 +105,7 @@ where
             return Err(not_allowed());
         }
         // How it is must be told when there is no room for anything else.
-        let _turn = match asked {
+        *turned = match asked {
             Asked::Health => None,
             _ => Some(hub.turn(&asker, Work::Request).await?),
         };
@@ -109,13 +116,17 @@ where
         hub.gate().check_object(&cluster, &user, verb, &path)?;
     }
     place.check_granted(hub, &user, verb, &path)?;
-    let work = if verb == "watch" { Work::Watch } else { Work::Request };
-    let turn = hub.turn(&asker, work).await?;
+    let mut watching = None;
+    match verb {
+        "watch" => watching = Some(hub.turn(&asker, Work::Watch).await?),
+        _ => *turned = Some(hub.turn(&asker, Work::Request).await?),
+    }
+    let body = collect(body, &hub.limits);
     if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
         if verb != "create" {
             return Err(not_allowed());
         }
-        let body = review::body(&collect(body).await?, &head.headers)?;
+        let body = review::body(&body.await?, &head.headers)?;
         if path.subresource == "token" {
             return review::token(hub, &cluster, &path, body);
         }
@@ -135,16 +146,18 @@ where
     }
     let call =
         Call { hub, place, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
+    // A watch has its turn as long as it lasts.
+    if let Some(turn) = watching {
+        return call.watch(turn);
+    }
     match verb {
         "get" => call.get().await,
-        // A watch has its turn as long as it lasts.
-        "watch" => call.watch(turn),
         "list" => call.list().await,
-        "create" => call.create(&collect(body).await?).await,
-        "update" => call.update(&collect(body).await?).await,
-        "patch" => call.patch(&collect(body).await?).await,
-        "delete" => call.delete(&collect(body).await?).await,
-        "deletecollection" => call.delete_collection(&collect(body).await?).await,
+        "create" => call.create(&body.await?).await,
+        "update" => call.update(&body.await?).await,
+        "patch" => call.patch(&body.await?).await,
+        "delete" => call.delete(&body.await?).await,
+        "deletecollection" => call.delete_collection(&body.await?).await,
         _ => Err(not_allowed()),
     }
 }
@@ -229,21 +242,21 @@ fn version() -> Value {
     })
 }
 
-async fn collect<B>(body: B) -> Result<Bytes, Status>
+async fn collect<B>(body: B, limits: &Limits) -> Result<Bytes, Status>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let Ok(collected) =
-        tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_LIMIT_BYTES).collect()).await
+        tokio::time::timeout(limits.body_within, Limited::new(body, limits.body_bytes).collect()).await
     else {
-        let message = format!("the body was not sent within {} seconds", BODY_WITHIN.as_secs());
+        let message = format!("the body was not sent within {} seconds", limits.body_within.as_secs());
         return Err(Status::other(408, "Timeout", message));
     };
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_LIMIT_BYTES}");
+            let message = format!("Request entity too large: limit is {}", limits.body_bytes);
             Err(Status::other(413, "RequestEntityTooLarge", message))
         }
         Err(error) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),

@@ -40,6 +40,7 @@ pub struct Hub {
     pub(crate) lines: Lines,
     /// Whose turn it is.
     flow: flow::Gate,
+    pub(crate) limits: Limits,
     /// The clusters in which something may be left to tidy up.
     untidy: Mutex<BTreeSet<ClusterId>>,
     pub(crate) tidy_up: Notify,
@@ -63,6 +64,7 @@ impl Hub {
             bells: Bells::default(),
             lines: Lines::default(),
             flow: flow::Gate::new(Limits::default()),
+            limits: Limits::default(),
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
             stopping: watch::Sender::new(false),
@@ -73,7 +75,8 @@ impl Hub {
     /// The same server with other limits on what is under way at once.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.flow = flow::Gate::new(limits);
+        self.flow = flow::Gate::new(limits.clone());
+        self.limits = limits;
         self
     }
 
