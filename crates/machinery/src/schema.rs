@@ -8,7 +8,7 @@ mod admit;
 mod empty;
 mod meta;
 mod parse;
-mod rule;
+pub(crate) mod rule;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ use serde_json::Value;
 
 pub use admit::Admission;
 pub use parse::{BadSchema, Origin};
+pub use rule::left_out;
 
 /// A compiled schema of a kind's objects; cheap to clone.
 #[derive(Clone, Debug)]

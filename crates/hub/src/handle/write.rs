@@ -1,6 +1,7 @@
 //! Create, update, patch and delete.
 
 use http::StatusCode;
+use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
     DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
     WriteOptions, Written, json_patch,
@@ -21,6 +22,8 @@ use crate::query::FieldValidation;
 use crate::shape;
 use crate::workspaces::{OWNER, ROOT, binding, children, convert, logical_cluster, types, workspace_kind};
 
+/// How many rules that are not enforced are told at once.
+const WARNINGS: usize = 20;
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 
@@ -299,6 +302,7 @@ impl Call<'_> {
             let warnings = written.unknown.iter().map(|field| format!("unknown field \"{field}\""));
             answer::warn(&mut answer, flaws.iter().cloned().chain(warnings));
         }
+        answer::warn(&mut answer, self.left_out(written));
         if self.kind.origin == Origin::Custom && self.path.subresource.is_empty() {
             let unqualified = written.object.finalizers().into_iter().filter(|name| !name.contains('/'));
             let known = |name: &&str| !matches!(*name, "orphan" | "foregroundDeletion");
@@ -311,6 +315,21 @@ impl Call<'_> {
             answer::warn(&mut answer, warnings);
         }
         Ok(answer)
+    }
+
+    /// The rules in a definition that nobody will be held to here.
+    fn left_out(&self, written: &Written) -> Vec<String> {
+        let schema_of: fn(&Value) -> &Value = match self.kind.id.resource() {
+            "customresourcedefinitions" => |version| &version["schema"]["openAPIV3Schema"],
+            "apiresourceschemas" => |version| &version["schema"],
+            _ => return Vec::new(),
+        };
+        let versions = written.object.body()["spec"]["versions"].as_array().into_iter().flatten();
+        let left_out = versions.enumerate().flat_map(|(index, version)| {
+            let told = move |(path, why)| format!("spec.versions[{index}].schema{path}: not enforced: {why}");
+            left_out(schema_of(version)).into_iter().map(told)
+        });
+        left_out.take(WARNINGS).collect()
     }
 
     fn write_options(&self) -> Result<WriteOptions, Status> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::default;
-use crate::schema::{Origin, Schema};
+use crate::schema::{Origin, Schema, rule};
 use crate::status::FieldError;
 
 const APPROVED: &str = "api-approved.kubernetes.io";
@@ -41,6 +41,14 @@ pub(super) fn check_definition(new: &Value, _: Option<&Value>) -> Vec<FieldError
                 if let Err(bad) = Schema::from_openapi(schema, &Value::Null, Origin::Custom) {
                     let field = format!("{at}{}", bad.path);
                     errors.push(FieldError::invalid(&field, &Value::Null, bad.what));
+                }
+                for (path, why) in rule::no_expressions(schema) {
+                    let field = format!("{at}{path}");
+                    errors.push(FieldError::invalid(
+                        &field,
+                        &Value::Null,
+                        format!("compilation failed: {why}"),
+                    ));
                 }
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! Rules are users' text that runs in the server. The library that evaluates them has no bounds of its own, so a rule is
 //! measured before it is parsed, and a value that is too large for a rule's loops is refused, as real servers do it. A rule
-//! that is too large, or uses what is not offered here, is not looked at.
+//! that is no CEL is refused; one that is too large, or uses what is not offered here, is left out, which is told to whoever
+//! writes it ([`left_out`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
 use kube_cel::cel::objects::{Key, Map, Value as CelValue};
 use kube_cel::cel::{Context, IdedExpr, Program};
-use mailboat_object::expression::check_size;
+use mailboat_object::expression::{TooLarge, check_size};
 use serde_json::Value;
 
 use super::{ListRelation, Node, NodeId, ScalarType, Schema};
@@ -21,13 +22,30 @@ use crate::typed::list_element;
 
 /// What one rule may cost for one value, in steps.
 const MOST_STEPS: u64 = 1_000_000;
-/// What a rule may call: functions whose cost does not outgrow their arguments.
-const FUNCTIONS: [&str; 24] = [
-    "size",
+/// So much of a text is read in one step.
+const TEXT_STEP_BYTES: u64 = 4096;
+/// What reads a whole text, or a whole list, each time it is called.
+const READING: [&str; 15] = [
     "contains",
-    "startsWith",
-    "endsWith",
     "matches",
+    "find",
+    "findAll",
+    "split",
+    "charAt",
+    "substring",
+    "indexOf",
+    "lastIndexOf",
+    "lowerAscii",
+    "upperAscii",
+    "trim",
+    "isSorted",
+    "sum",
+    "endsWith",
+];
+/// What else a rule may call: functions whose cost and whose result do not outgrow their arguments.
+const FUNCTIONS: [&str; 21] = [
+    "size",
+    "startsWith",
     "string",
     "double",
     "int",
@@ -64,6 +82,25 @@ pub(crate) struct Rule {
     transition: bool,
     nodes: u64,
     loops: u32,
+    reads_text: bool,
+}
+
+/// Why a rule is not looked at.
+#[derive(Debug)]
+enum LeftOut {
+    /// It is no CEL: no server takes it.
+    NoExpression(String),
+    /// It is CEL, and too much for this server.
+    TooMuch(String),
+}
+
+/// The largest of what a rule looks at.
+#[derive(Default)]
+struct Largest {
+    /// Elements of a list or members of a map,
+    members: u64,
+    /// and bytes of a text.
+    text: u64,
 }
 
 impl fmt::Debug for Rule {
@@ -76,24 +113,32 @@ impl Rule {
     /// Reads the rules of a schema; those that cannot be used here are left out.
     pub(super) fn all(schema: &Value) -> Vec<Arc<Self>> {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-        rules.filter_map(Self::read).map(Arc::new).collect()
+        rules.filter_map(|rule| Self::read(rule).ok()).map(Arc::new).collect()
     }
 
-    fn read(rule: &Value) -> Option<Self> {
-        let text = rule["rule"].as_str()?.trim();
-        if check_size(text).is_err() || rule["optionalOldSelf"] == true {
-            return None;
+    fn read(rule: &Value) -> Result<Self, LeftOut> {
+        let text = rule["rule"].as_str().unwrap_or_default().trim();
+        match check_size(text) {
+            Ok(()) => {}
+            Err(why @ TooLarge::Unclear) => return Err(LeftOut::NoExpression(why.to_string())),
+            Err(why) => return Err(LeftOut::TooMuch(why.to_string())),
         }
-        let program = Program::compile(text).ok()?;
+        if rule["optionalOldSelf"] == true {
+            return Err(LeftOut::TooMuch("optionalOldSelf is not known".to_owned()));
+        }
+        let program = Program::compile(text).map_err(|_| LeftOut::NoExpression("syntax error".to_owned()))?;
         let mut shape = Shape::default();
-        shape.look(program.expression(), &mut Vec::new()).then_some(())?;
+        if !shape.look(program.expression(), &mut Vec::new()) {
+            let what = shape.unknown.unwrap_or_default();
+            return Err(LeftOut::TooMuch(format!("{what} is not known")));
+        }
         let reason = match rule["reason"].as_str() {
             Some("FieldValueRequired") => "FieldValueRequired",
             Some("FieldValueForbidden") => "FieldValueForbidden",
             Some("FieldValueDuplicate") => "FieldValueDuplicate",
             _ => "FieldValueInvalid",
         };
-        Some(Self {
+        Ok(Self {
             program,
             text: text.to_owned(),
             message: rule["message"].as_str().map(|message| message.trim().to_owned()),
@@ -102,7 +147,15 @@ impl Rule {
             transition: shape.old,
             nodes: shape.nodes,
             loops: shape.loops,
+            reads_text: shape.reads_text,
         })
+    }
+
+    /// What it may take at most, in steps.
+    fn steps(&self, largest: &Largest) -> u64 {
+        let each = if self.reads_text { 1 + largest.text / TEXT_STEP_BYTES } else { 1 };
+        let times = largest.members.max(1).checked_pow(self.loops).unwrap_or(u64::MAX);
+        times.saturating_mul(self.nodes).saturating_mul(each)
     }
 
     /// What a value does wrong by this rule, if anything.
@@ -111,14 +164,12 @@ impl Rule {
         value: &Value,
         old: Option<&CelValue>,
         new: &CelValue,
-        largest: u64,
+        largest: &Largest,
         path: &str,
     ) -> Option<FieldError> {
-        let steps =
-            largest.max(1).checked_pow(self.loops).map_or(u64::MAX, |steps| steps.saturating_mul(self.nodes));
         let field = format!("{path}{}", self.field);
         let refused = |body: String| Some(FieldError { field: field.clone(), reason: self.reason, body });
-        if steps > MOST_STEPS {
+        if self.steps(largest) > MOST_STEPS {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
             return refused(format!("Invalid value: {why}"));
         }
@@ -148,6 +199,48 @@ impl Rule {
             },
             // What it selects is not there, or is of another type than it takes it for.
             Ok(_) | Err(_) => refused(format!("Invalid value: rule evaluation error: {}", self.text)),
+        }
+    }
+}
+
+/// The rules in a schema that are no CEL, each by its path and with what is wrong.
+pub(crate) fn no_expressions(schema: &Value) -> Vec<(String, String)> {
+    let wrong = |why| match why {
+        LeftOut::NoExpression(why) => Some(why),
+        LeftOut::TooMuch(_) => None,
+    };
+    let mut found = Vec::new();
+    walk(schema, "", &wrong, &mut found);
+    found
+}
+
+/// The rules in a schema that are not enforced here, each by its path and with the reason.
+pub fn left_out(schema: &Value) -> Vec<(String, String)> {
+    let left = |why| match why {
+        LeftOut::NoExpression(why) | LeftOut::TooMuch(why) => Some(why),
+    };
+    let mut found = Vec::new();
+    walk(schema, "", &left, &mut found);
+    found
+}
+
+fn walk(
+    schema: &Value,
+    path: &str,
+    told: &impl Fn(LeftOut) -> Option<String>,
+    found: &mut Vec<(String, String)>,
+) {
+    for (index, rule) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
+        if let Some(why) = Rule::read(rule).err().and_then(told) {
+            found.push((format!("{path}.x-kubernetes-validations[{index}].rule"), why));
+        }
+    }
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        walk(member, &format!("{path}.properties[{name}]"), told, found);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if schema[inner].is_object() {
+            walk(&schema[inner], &format!("{path}.{inner}"), told, found);
         }
     }
 }
@@ -193,11 +286,11 @@ impl Schema {
     fn obey_at(&self, id: NodeId, new: &Value, old: Option<&Value>, path: &str, found: &mut Vec<FieldError>) {
         let node = self.node(id);
         if !node.rules().is_empty() {
-            let mut largest = 0;
+            let mut largest = Largest::default();
             let value = self.cel(id, new, &mut largest);
             let former = old.map(|old| self.cel(id, old, &mut largest));
             let rules = node.rules().iter().filter(|rule| !rule.transition || former.is_some());
-            found.extend(rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, largest, path)));
+            found.extend(rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, &largest, path)));
         }
         match new {
             Value::Object(members) => {
@@ -224,7 +317,7 @@ impl Schema {
     }
 
     /// A value as rules see it: a number is whole or not by its schema.
-    fn cel(&self, id: NodeId, value: &Value, largest: &mut u64) -> CelValue {
+    fn cel(&self, id: NodeId, value: &Value, largest: &mut Largest) -> CelValue {
         let node = self.node(id);
         match value {
             Value::Null => CelValue::Null,
@@ -233,16 +326,19 @@ impl Schema {
                 Some(whole) if node.scalar != Some(ScalarType::Number) => CelValue::Int(whole),
                 _ => number.as_f64().map_or(CelValue::Null, CelValue::Float),
             },
-            Value::String(text) => CelValue::String(Arc::new(text.clone())),
+            Value::String(text) => {
+                largest.text = largest.text.max(text.len() as u64);
+                CelValue::String(Arc::new(text.clone()))
+            }
             Value::Array(elements) => {
-                *largest = (*largest).max(elements.len() as u64);
+                largest.members = largest.members.max(elements.len() as u64);
                 let items = node.list.as_ref().map_or(super::UNTYPED, |list| list.items);
                 CelValue::List(Arc::new(
                     elements.iter().map(|element| self.cel(items, element, largest)).collect(),
                 ))
             }
             Value::Object(members) => {
-                *largest = (*largest).max(members.len() as u64);
+                largest.members = largest.members.max(members.len() as u64);
                 let map = node.map.as_ref();
                 let member = |(name, value): (&String, &Value)| {
                     let child = map.and_then(|map| map.member(name)).unwrap_or(super::UNTYPED);
@@ -267,9 +363,19 @@ struct Shape {
     nodes: u64,
     loops: u32,
     old: bool,
+    reads_text: bool,
+    /// What it uses that is not offered.
+    unknown: Option<String>,
 }
 
 impl Shape {
+    fn known(&mut self, known: bool, name: &str) -> bool {
+        if !known {
+            self.unknown.get_or_insert_with(|| name.to_owned());
+        }
+        known
+    }
+
     /// Looks through an expression; false if it uses what is not offered.
     fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) -> bool {
         self.nodes += 1;
@@ -277,7 +383,8 @@ impl Shape {
             Expr::Unspecified | Expr::Literal(_) => true,
             Expr::Ident(name) => {
                 self.old |= name == "oldSelf";
-                bound.contains(&name.as_str()) || matches!(name.as_str(), "self" | "oldSelf")
+                let known = bound.contains(&name.as_str()) || matches!(name.as_str(), "self" | "oldSelf");
+                self.known(known, name)
             }
             Expr::Select(select) => self.look(&select.operand, bound),
             Expr::List(list) => list.elements.iter().all(|element| self.look(element, bound)),
@@ -285,11 +392,13 @@ impl Shape {
                 EntryExpr::MapEntry(entry) => self.look(&entry.key, bound) && self.look(&entry.value, bound),
                 EntryExpr::StructField(field) => self.look(&field.value, bound),
             }),
-            Expr::Struct(_) => false,
+            Expr::Struct(made) => self.known(false, &made.type_name),
             Expr::Call(call) => {
                 let operator = !call.func_name.starts_with(|first: char| first.is_ascii_alphabetic());
-                let known = operator || FUNCTIONS.contains(&call.func_name.as_str());
-                known
+                let reads = READING.contains(&call.func_name.as_str());
+                self.reads_text |= reads;
+                let known = operator || reads || FUNCTIONS.contains(&call.func_name.as_str());
+                self.known(known, &call.func_name)
                     && call.target.as_deref().is_none_or(|target| self.look(target, bound))
                     && call.args.iter().all(|argument| self.look(argument, bound))
             }
@@ -311,81 +420,4 @@ impl Shape {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::schema::Origin;
-
-    fn errors(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<(String, String)> {
-        let schema = Schema::from_openapi(schema, &Value::Null, Origin::Custom).unwrap();
-        let found = schema.obey(new, old, &schema.validate(new, false));
-        found.into_iter().map(|error| (error.field, error.body)).collect()
-    }
-
-    fn boats(rule: &Value) -> Value {
-        json!({ "type": "object", "properties": { "spec": {
-            "type": "object", "x-kubernetes-validations": [rule],
-            "properties": {
-                "length": { "type": "integer" }, "sails": { "type": "integer" },
-                "names": { "type": "array", "items": { "type": "string" } },
-            },
-        } } })
-    }
-
-    #[test]
-    fn a_rule_is_obeyed_or_told_with_its_message() {
-        let schema =
-            boats(&json!({ "rule": "!has(self.sails) || self.sails <= self.length", "message": "too many" }));
-        let spec = |spec: Value| json!({ "spec": spec });
-        assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 3 })), None), []);
-        assert_eq!(errors(&schema, &spec(json!({ "length": 7 })), None), []);
-        let told = [("spec".to_owned(), "Invalid value: too many".to_owned())];
-        assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 9 })), None), told);
-    }
-
-    #[test]
-    fn a_transition_rule_needs_a_former_value() {
-        let schema = boats(&json!({ "rule": "self.length >= oldSelf.length" }));
-        let long = json!({ "spec": { "length": 7 } });
-        let short = json!({ "spec": { "length": 6 } });
-        assert_eq!(errors(&schema, &short, None), []);
-        assert_eq!(errors(&schema, &long, Some(&short)), []);
-        let told =
-            [("spec".to_owned(), "Invalid value: failed rule: self.length >= oldSelf.length".to_owned())];
-        assert_eq!(errors(&schema, &short, Some(&long)), told);
-    }
-
-    #[test]
-    fn what_is_wrong_as_it_is_is_not_looked_at() {
-        let schema = boats(&json!({ "rule": "self.length > 0" }));
-        let found = errors(&schema, &json!({ "spec": { "length": "long" } }), None);
-        assert_eq!(found, [("<nil>".to_owned(), UNCHECKED.to_owned())]);
-    }
-
-    #[test]
-    fn a_rule_costs_no_more_than_its_budget() {
-        let rule = "self.names.all(a, self.names.exists_one(b, a == b))";
-        let schema = boats(&json!({ "rule": rule }));
-        let spec = |count: usize| {
-            let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
-            json!({ "spec": { "names": names } })
-        };
-        assert_eq!(errors(&schema, &spec(20), None), []);
-        let refused = errors(&schema, &spec(100_000), None);
-        assert!(refused[0].1.contains("running out of cost budget"), "{refused:?}");
-    }
-
-    #[test]
-    fn rules_that_cannot_be_taken_are_left_out() {
-        for rule in [
-            "(((((((self.length > 0)))))))".to_owned(),
-            ["self.length > 0"; 50].join(" && "),
-            "self.length.unknown()".to_owned(),
-            "elsewhere > 0".to_owned(),
-            "not CEL at all".to_owned(),
-        ] {
-            assert!(Rule::all(&boats(&json!({ "rule": rule }))["properties"]["spec"]).is_empty(), "{rule}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-use mailboat_object::expression::{DEEPEST, MOST_OPERATORS};
+use mailboat_object::expression::DEEPEST;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -141,21 +141,25 @@ fn what_could_cost_too_much_is_refused_or_left_out() {
 /// The worst that the limits let through, on a test's small stack.
 #[test]
 fn the_limits_hold_on_a_small_stack() {
-    let nested = format!("{}1{}", "(".repeat(DEEPEST), ")".repeat(DEEPEST));
-    let lists = format!("{}1{}", "[".repeat(DEEPEST), "]".repeat(DEEPEST));
+    let nested =
+        |open: &str, count: usize, close: &str| format!("{}1{}", open.repeat(count), close.repeat(count));
     for expression in [
-        nested,
-        lists,
-        "1+".repeat(MOST_OPERATORS) + "1",
-        "!".repeat(MOST_OPERATORS) + "true",
-        "-".repeat(MOST_OPERATORS) + "1",
-        "true?1:".repeat(MOST_OPERATORS / 2) + "1",
-        "true||".repeat(MOST_OPERATORS) + "true",
-        format!("{}1{}", "1+(".repeat(DEEPEST), ")".repeat(DEEPEST))
-            + &"+1".repeat(MOST_OPERATORS - 2 * DEEPEST),
-        format!("{}1{}", "[1].map(x,".repeat(DEEPEST - 1), ")".repeat(DEEPEST - 1)),
-        format!("object{}", ".a".repeat(MOST_OPERATORS)),
-        format!("object{}", "[0]".repeat(MOST_OPERATORS)),
+        nested("(", DEEPEST / 5, ")"),
+        nested("[", DEEPEST / 5, "]"),
+        nested("{1:", DEEPEST / 6, "}"),
+        nested("int(", DEEPEST / 6, ")"),
+        nested("1+(", DEEPEST / 6, ")"),
+        nested("true?1:(", DEEPEST / 7, ")"),
+        nested("[1].map(x,", DEEPEST / 7, ")"),
+        nested("[1].exists_one(x,", DEEPEST / 7, ")"),
+        format!("(((({}))))", ["1"; DEEPEST / 2].join("+")),
+        "1+".repeat(DEEPEST) + "1",
+        "!".repeat(DEEPEST) + "true",
+        "-".repeat(DEEPEST) + "1",
+        "true?1:".repeat(DEEPEST / 2) + "1",
+        "true||".repeat(600) + "true",
+        format!("object{}", ".a".repeat(DEEPEST)),
+        format!("object{}", "[0]".repeat(DEEPEST - 5)),
     ] {
         println!("{expression}");
         assert!(check_size(&expression).is_ok());

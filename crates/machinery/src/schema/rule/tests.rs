@@ -1,0 +1,107 @@
+use serde_json::json;
+
+use super::*;
+use crate::schema::Origin;
+
+fn errors(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<(String, String)> {
+    let schema = Schema::from_openapi(schema, &Value::Null, Origin::Custom).unwrap();
+    let found = schema.obey(new, old, &schema.validate(new, false));
+    found.into_iter().map(|error| (error.field, error.body)).collect()
+}
+
+fn boats(rule: &Value) -> Value {
+    json!({ "type": "object", "properties": { "spec": {
+        "type": "object", "x-kubernetes-validations": [rule],
+        "properties": {
+            "length": { "type": "integer" }, "sails": { "type": "integer" },
+            "names": { "type": "array", "items": { "type": "string" } },
+        },
+    } } })
+}
+
+#[test]
+fn a_rule_is_obeyed_or_told_with_its_message() {
+    let schema =
+        boats(&json!({ "rule": "!has(self.sails) || self.sails <= self.length", "message": "too many" }));
+    let spec = |spec: Value| json!({ "spec": spec });
+    assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 3 })), None), []);
+    assert_eq!(errors(&schema, &spec(json!({ "length": 7 })), None), []);
+    let told = [("spec".to_owned(), "Invalid value: too many".to_owned())];
+    assert_eq!(errors(&schema, &spec(json!({ "length": 7, "sails": 9 })), None), told);
+}
+
+#[test]
+fn a_transition_rule_needs_a_former_value() {
+    let schema = boats(&json!({ "rule": "self.length >= oldSelf.length" }));
+    let long = json!({ "spec": { "length": 7 } });
+    let short = json!({ "spec": { "length": 6 } });
+    assert_eq!(errors(&schema, &short, None), []);
+    assert_eq!(errors(&schema, &long, Some(&short)), []);
+    let told = [("spec".to_owned(), "Invalid value: failed rule: self.length >= oldSelf.length".to_owned())];
+    assert_eq!(errors(&schema, &short, Some(&long)), told);
+}
+
+#[test]
+fn what_is_wrong_as_it_is_is_not_looked_at() {
+    let schema = boats(&json!({ "rule": "self.length > 0" }));
+    let found = errors(&schema, &json!({ "spec": { "length": "long" } }), None);
+    assert_eq!(found, [("<nil>".to_owned(), UNCHECKED.to_owned())]);
+}
+
+#[test]
+fn a_rule_costs_no_more_than_its_budget() {
+    let rule = "self.names.all(a, self.names.exists_one(b, a == b))";
+    let schema = boats(&json!({ "rule": rule }));
+    let spec = |count: usize| {
+        let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        json!({ "spec": { "names": names } })
+    };
+    assert_eq!(errors(&schema, &spec(20), None), []);
+    let refused = errors(&schema, &spec(100_000), None);
+    assert!(refused[0].1.contains("running out of cost budget"), "{refused:?}");
+}
+
+#[test]
+fn reading_a_long_text_in_a_loop_counts() {
+    let schema = boats(&json!({ "rule": "self.names.all(a, self.names.exists(b, b.contains(a)))" }));
+    let spec = |bytes: usize| json!({ "spec": { "names": vec!["x".repeat(bytes); 100] } });
+    assert_eq!(errors(&schema, &spec(1_000), None), []);
+    let refused = errors(&schema, &spec(50_000), None);
+    assert!(refused[0].1.contains("running out of cost budget"), "{refused:?}");
+}
+
+#[test]
+fn rules_are_enforced_that_people_write() {
+    for (rule, spec, holds) in [
+        (&*["self.length > 0"; 200].join(" && "), json!({ "length": 0 }), false),
+        ("self.names.all(n, n.split('/').all(p, p != '..'))", json!({ "names": ["a/../b"] }), false),
+        ("self.names.all(n, n.lowerAscii() == n && n.trim() == n)", json!({ "names": ["a"] }), true),
+        ("self.names.isSorted()", json!({ "names": ["b", "a"] }), false),
+        ("self.names[0].find('[0-9]+') == '12'", json!({ "names": ["a12b"] }), true),
+        (r"self.names.all(n, n.matches(r'^\d+$'))", json!({ "names": ["12"] }), true),
+        ("// longer than none\nself.length > 0", json!({ "length": 1 }), true),
+    ] {
+        let found = errors(&boats(&json!({ "rule": rule })), &json!({ "spec": spec }), None);
+        assert_eq!(found.is_empty(), holds, "{rule}: {found:?}");
+    }
+}
+
+#[test]
+fn rules_that_cannot_be_taken_are_left_out_and_told() {
+    for (rule, why) in [
+        ("(((((((((self.length > 0)))))))))", "its brackets are nested too deep"),
+        ("self.length.unknown()", "unknown is not known"),
+        ("elsewhere > 0", "elsewhere is not known"),
+        ("self.names.map(n, 'x').join('') == ''", "join is not known"),
+    ] {
+        let schema = boats(&json!({ "rule": rule }));
+        assert!(Rule::all(&schema["properties"]["spec"]).is_empty(), "{rule}");
+        assert!(no_expressions(&schema).is_empty(), "{rule}");
+        let [(path, told)] = &left_out(&schema)[..] else { panic!("{rule}") };
+        assert_eq!(path, ".properties[spec].x-kubernetes-validations[0].rule");
+        assert!(told.starts_with(why), "{told}");
+    }
+    for rule in ["not CEL at all", "self.length > 0 &&", "r'\\' + ((("] {
+        assert_eq!(no_expressions(&boats(&json!({ "rule": rule }))).len(), 1, "{rule}");
+    }
+}
