@@ -100,18 +100,19 @@ impl Place {
     ) -> Result<(), Status> {
         let Some(view) = &self.view else { return Ok(()) };
         let kind = KindId::new(&path.group, &path.resource);
-        let refusal = hub.peek(|machine| {
+        let granted = hub.peek(|machine| {
             if let Some(cluster) = &self.cluster {
-                return view.refusal(machine, cluster, &kind, verb).map(str::to_owned);
+                return view.is_granted(machine, cluster, &kind, verb);
             }
             let seen = self.seen(hub, machine, &kind);
-            let granted = !self.kinds(hub, machine).iter().any(|served| served.id == kind)
+            !self.kinds(hub, machine).iter().any(|served| served.id == kind)
                 || seen.is_none_or(|seen| seen.is_own())
-                || view.claims(machine, &kind, verb);
-            (!granted).then(|| format!("the export {} does not claim the verb {verb}", view.export.name))
+                || view.claims(machine, &kind, verb)
         });
-        let Some(why) = refusal else { return Ok(()) };
-        let why = format!("{}: {why}", path.asked(verb).refusal(&user.name));
+        if granted {
+            return Ok(());
+        }
+        let why = format!("{}: access denied", path.asked(verb).refusal(&user.name));
         Err(Status::forbidden(&kind, &path.name, &why))
     }
 

@@ -6,6 +6,7 @@ use mailboat_machinery::{
     DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
     WriteOptions, Written, json_patch,
 };
+use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Key, Name, Uid, Version};
 use serde_json::{Value, json};
@@ -37,8 +38,12 @@ impl Call<'_> {
         let mut options = self.write_options()?;
         let body = self.kept(self.body(body, &mut options)?)?;
         let written = self
-            .store(&options, |machine, options, moment| {
-                machine.create(&self.key(), body.clone(), options, moment)
+            .store(&options, |machine, options, more, moment| {
+                let mut body = body.clone();
+                if more.is_object() {
+                    merge(&mut body, more);
+                }
+                machine.create(&self.key(), body, options, moment)
             })
             .await?;
         self.written(&written, &options.flaws)
@@ -50,7 +55,7 @@ impl Call<'_> {
         let mut options = self.write_options()?;
         let body = self.kept(self.body(body, &mut options)?)?;
         let written = self
-            .store(&options, |machine, options, moment| {
+            .store(&options, |machine, options, _, moment| {
                 machine.update(&self.key(), body.clone(), options, moment)
             })
             .await?;
@@ -87,7 +92,14 @@ impl Call<'_> {
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         let written = self
-            .store(&options, |machine, options, moment| self.lay_over(patch, machine, options, moment))
+            .store(&options, |machine, options, more, moment| match patch {
+                Patch::Apply { intent, force } if more.is_object() => {
+                    let mut intent = intent.clone();
+                    merge(&mut intent, more);
+                    self.lay_over(Patch::Apply { intent: &intent, force }, machine, options, moment)
+                }
+                patch => self.lay_over(patch, machine, options, moment),
+            })
             .await?;
         self.written(&written, &[])
     }
@@ -112,7 +124,7 @@ impl Call<'_> {
         let live = machine.get(&key)?;
         let mut object = convert::shown(&self.kind.id, &self.version.name, &live).to_value();
         match patch {
-            Patch::Merge(patch) => mailboat_object::merge::merge(&mut object, patch),
+            Patch::Merge(patch) => merge(&mut object, patch),
             Patch::Json(patch) => json_patch::apply(&mut object, patch)
                 .map_err(|error| Status::bad_request(error.to_string()))?,
             Patch::Strategic(_) | Patch::Apply { .. } => return Err(unsupported_patch()),
@@ -183,7 +195,7 @@ impl Call<'_> {
 
     /// Refuses a workspace that cannot be made here, or is to become one of another type. What else a new one has is
     /// answered as a patch: its type, and who asked for it, who becomes its administrator.
-    fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Option<Value>, Status> {
+    fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Value, Status> {
         let (id, workspace) = (&self.kind.id, tried.object.body());
         let refused = |why: String| Status::forbidden(id, &tried.object.key.name, &why);
         if !tried.created {
@@ -191,12 +203,12 @@ impl Call<'_> {
             if before.body()["spec"]["type"] != workspace["spec"]["type"] {
                 return Err(refused("spec.type is immutable".to_owned()));
             }
-            return Ok(None);
+            return Ok(Value::Null);
         }
         let may_use = |of: &Stored| self.may(&of.key, "use");
         let mut more = children::admit(machine, &self.cluster, workspace, may_use).map_err(refused)?;
         more["metadata"]["annotations"] = json!({ OWNER: user_info(&self.user).to_string() });
-        Ok(Some(more))
+        Ok(more)
     }
 
     /// Whether whoever asks may do this with an object somewhere else.
@@ -210,26 +222,31 @@ impl Call<'_> {
         self.hub.gate().check_object(&key.cluster, &self.user, verb, &path).is_ok()
     }
 
-    /// Writes. Roles and bindings are tried first, since only what would be stored shows what they give away.
+    /// Writes. Roles, bindings and workspaces are tried first, since only what would be stored shows what they give away
+    /// and become. What the server adds to what was sent is handed to `write`; null: nothing.
     async fn store(
         &self,
         options: &WriteOptions,
-        write: impl Fn(&mut Machine, &WriteOptions, &mut Moment<'_>) -> Result<Written, Status>,
+        write: impl Fn(&mut Machine, &WriteOptions, &Value, &mut Moment<'_>) -> Result<Written, Status>,
     ) -> Result<Written, Status> {
         self.hub
             .write(|machine, moment| {
+                let dry = WriteOptions { dry_run: true, ..options.clone() };
+                let try_out = |machine: &mut Machine, moment: &mut Moment<'_>| {
+                    write(machine, &dry, &Value::Null, moment)
+                };
                 if self.path.group == rbac::GROUP && !self.user.is_master() {
-                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    let tried = try_out(machine, moment)?;
                     let body = tried.object.body();
                     self.hub.gate().check_escalation(&self.cluster, &self.user, &self.path, body)?;
                 }
                 if self.kind.id == binding::kind() && self.path.subresource.is_empty() {
-                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    let tried = try_out(machine, moment)?;
                     self.check_bind(machine, &tried)?;
                 }
-                let mut more = None;
+                let mut more = Value::Null;
                 if self.kind.id == workspace_kind() && self.path.subresource.is_empty() {
-                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    let tried = try_out(machine, moment)?;
                     more = self.check_workspace(machine, &tried)?;
                 }
                 if self.kind.id == logical_cluster() && !self.user.is_master() {
@@ -237,14 +254,10 @@ impl Call<'_> {
                         let why = "LogicalCluster cannot be created";
                         return Err(Status::forbidden(&self.kind.id, &self.path.name, why));
                     };
-                    let tried = write(machine, &WriteOptions { dry_run: true, ..options.clone() }, moment)?;
+                    let tried = try_out(machine, moment)?;
                     types::check(before.body(), tried.object.body(), &self.kind.id, &self.path.name)?;
                 }
-                let written = write(machine, options, moment)?;
-                let Some(more) = more.filter(|_| written.changed) else { return Ok(written) };
-                let options = WriteOptions { manager: Name::new("mailboat-hub"), ..WriteOptions::default() };
-                let signed = machine.patch(&written.object.key, Patch::Merge(&more), &options, moment)?;
-                Ok(Written { object: signed.object, ..written })
+                write(machine, options, &more, moment)
             })
             .await
     }

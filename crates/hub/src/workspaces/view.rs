@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use mailboat_machinery::{Kind, ListRequest, Machine, Stored, Within};
 use mailboat_object::select::Labels as _;
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
-use serde_json::Value;
 
 use super::index::Index;
 use super::{Workspaces, binding, claims};
@@ -87,33 +86,23 @@ impl View {
             || (*kind == binding::kind() && READING.contains(&verb))
     }
 
-    /// Why the export's owner may not do this with a kind in a cluster, in kcp's words; none: he may.
-    pub(crate) fn refusal(
+    /// Whether the export's owner may do this with a kind in a cluster, by the word of the binding there.
+    pub(crate) fn is_granted(
         &self,
         machine: &Machine,
         cluster: &ClusterId,
         kind: &KindId,
         verb: &str,
-    ) -> Option<&'static str> {
+    ) -> bool {
         let request =
             ListRequest { cluster: Some(cluster.clone()), kind: binding::kind(), ..ListRequest::default() };
         let bindings = machine.list(&request).map(|list| list.items).unwrap_or_default();
-        let Some(binding) = bindings.iter().find(|binding| self.is_bound_by(binding)) else {
-            return Some("could not find suitable APIBinding in target logical cluster");
-        };
+        let Some(binding) = bindings.iter().find(|binding| self.is_bound_by(binding)) else { return false };
         let said = binding.body();
         let mut bound = said["status"]["boundResources"].as_array().into_iter().flatten();
-        let is_it = |bound: &Value| claims::kind_of(bound) == *kind;
-        let export = machine.get(&self.export).ok();
-        let granted = |export: &Arc<Stored>| claims::allow(said, export.body(), kind, verb);
-        if bound.any(is_it) || export.as_ref().is_some_and(granted) {
-            return None;
-        }
-        match *kind == binding::kind() {
-            true if READING.contains(&verb) => None,
-            true => Some("write access to APIBinding is not allowed from virtual workspace"),
-            false => Some("failed to find suitable reason to allow access in APIBinding"),
-        }
+        bound.any(|bound| claims::kind_of(bound) == *kind)
+            || machine.get(&self.export).is_ok_and(|export| claims::allow(said, export.body(), kind, verb))
+            || (*kind == binding::kind() && READING.contains(&verb))
     }
 
     fn is_bound_by(&self, binding: &Stored) -> bool {
