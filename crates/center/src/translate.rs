@@ -24,6 +24,7 @@ use crate::what::What;
 
 pub use copy::form_at;
 pub use definition::export_for;
+pub(crate) use definition::is_claim;
 pub(crate) use offer::{api_exports, api_resource_schemas};
 pub use singleton::{SingletonRoute, Singletons};
 
@@ -152,8 +153,21 @@ impl Route for Translator {
             body,
             policy: Arc::clone(policy),
         };
+        let staying = &self.policies.staying;
+        let at_provider = |kind: &KindId, name: &Name, body: Body| {
+            let mut offer = want(kind, name, body, staying);
+            offer.slot.cluster = self.provider_cluster.clone();
+            offer
+        };
         if let Some((name, body)) = definition::binding_of(source, &self.provider)? {
-            return Ok(vec![want(&definition::api_bindings(), &name, body, &self.policies.staying)]);
+            let bindings = definition::api_bindings();
+            let mut wants = vec![want(&bindings, &name, body, staying)];
+            let sent = self.what.kinds_sent(source, view)?;
+            for claim in definition::claims_on(source, &sent, &self.provider)? {
+                wants.push(at_provider(&api_exports(), &claim.export.0, claim.export.1));
+                wants.push(want(&bindings, &claim.binding.0, claim.binding.1, staying));
+            }
+            return Ok(wants);
         }
         let body = copy::of(source, edge, view)?;
         let policy = self.policy(source, view)?;
@@ -161,22 +175,18 @@ impl Route for Translator {
         if let Some((name, body)) = definition::binding_for_definition(source, &self.provider)
             && !definition::is_bound_otherwise(source, view)?
         {
-            wants.push(want(&definition::api_bindings(), &name, body, &self.policies.staying));
+            wants.push(want(&definition::api_bindings(), &name, body, staying));
             let offered = offer::offered(source)?;
-            for (kind, (name, body)) in
-                [(api_resource_schemas(), offered.schema), (api_exports(), offered.export)]
-            {
-                let mut offer = want(&kind, &name, body, &self.policies.staying);
-                offer.slot.cluster = self.provider_cluster.clone();
-                wants.push(offer);
-            }
+            wants.push(at_provider(&api_resource_schemas(), &offered.schema.0, offered.schema.1));
+            wants.push(at_provider(&api_exports(), &offered.export.0, offered.export.1));
         }
         Ok(wants)
     }
 
     fn varies(&self, source: &Object) -> bool {
         // What defines a kind is wanted in the provider workspace as well.
-        self.departed || copy::is_customized(source) || offer::is_definition(source)
+        let defines = offer::is_definition(source) || source.key.kind == definition::api_bindings();
+        self.departed || copy::is_customized(source) || defines
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

@@ -141,6 +141,17 @@ impl What {
         undecided.map_or(Ok(None), Err)
     }
 
+    /// The kinds that an object defines and of which a test selects something. What is brought up alone is not among them.
+    pub fn kinds_sent(&self, definer: &Object, view: &View<'_>) -> Result<Vec<KindId>, Hold> {
+        let mut sent = Vec::new();
+        for kind in kinds_defined_by(definer) {
+            if self.may_select(&kind) && self.first_selected(definer, &kind, view)?.is_some() {
+                sent.push(kind);
+            }
+        }
+        Ok(sent)
+    }
+
     fn first_selected(
         &self,
         definer: &Object,

@@ -115,9 +115,14 @@ fn write(
 
 /// The binding to an export of the provider workspace.
 pub(crate) fn binding(name: &str, export: &str) -> Value {
+    binding_to(object::PROVIDER_WORKSPACE, name, export)
+}
+
+/// The binding to an export of a workspace.
+pub(crate) fn binding_to(path: &str, name: &str, export: &str) -> Value {
     json!({
         "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": name },
-        "spec": { "reference": { "export": { "path": object::PROVIDER_WORKSPACE, "name": export } } },
+        "spec": { "reference": { "export": { "path": path, "name": export } } },
     })
 }
 

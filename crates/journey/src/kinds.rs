@@ -123,3 +123,22 @@ pub(crate) fn definition() -> Value {
         },
     })
 }
+
+/// The schema of the boats, and the export of it, as somebody else offers them.
+pub(crate) fn offer() -> [(KindId, Value); 2] {
+    let mut spec = definition()["spec"].take();
+    spec["versions"][0]["schema"] = spec["versions"][0]["schema"]["openAPIV3Schema"].take();
+    let schema = json!({
+        "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema",
+        "metadata": { "name": "v1.boats.example.dev" }, "spec": spec,
+    });
+    let resource = json!({
+        "group": "example.dev", "name": "boats", "schema": "v1.boats.example.dev", "storage": { "crd": {} },
+    });
+    let export = json!({
+        "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": "boats" },
+        "spec": { "resources": [resource] },
+    });
+    let kind = |resource: &str| KindId::new("apis.kcp.io", resource);
+    [(kind("apiresourceschemas"), schema), (kind("apiexports"), export)]
+}

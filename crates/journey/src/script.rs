@@ -89,7 +89,7 @@ pub enum Step {
     Unserve(Site),
     /// They are served again.
     Serve(Site),
-    /// The definition of the boats is deleted, and all boats with it.
+    /// What defines the boats is deleted, and all boats with it: their definition, or the binding to them.
     DropDefinition(Site),
     /// The boats are defined anew.
     Redefine(Site),
@@ -121,6 +121,8 @@ pub type Line = (u64, Step);
 pub struct Script {
     /// Whether there is a center, which fills the mailboxes; users do so otherwise.
     pub center: bool,
+    /// Whether the workload workspace has the boats by a binding to somebody else's export, and edges know them already.
+    pub bound: bool,
     /// How many edges there are.
     pub edges: u8,
     /// What happens, sorted by time.
@@ -135,10 +137,11 @@ const LABELS: u64 = 2;
 const PLACEMENTS: u64 = 3;
 
 impl Script {
-    /// The script of a seed: one half with a center, the other without.
+    /// The script of a seed: one half with a center, the other without. Of those with a center, every fifth is with boats
+    /// that are bound.
     pub fn draw(seed: u64, steps: usize) -> Self {
         let mut dice = Dice(Seeded(seed ^ 0x5c41_9700));
-        let center = seed % 2 == 1;
+        let (center, bound) = (seed % 2 == 1, seed % 10 == 9);
         let edges = dice.below(if center { 3 } else { 2 }) + 1;
         let mut lines = Vec::new();
         // Something to lose first.
@@ -160,7 +163,7 @@ impl Script {
             dice.step(center, edges, at, &mut lines);
         }
         lines.sort_by_key(|(at, _)| *at);
-        Self { center, edges, lines }
+        Self { center, bound, edges, lines }
     }
 }
 

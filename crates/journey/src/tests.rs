@@ -1,6 +1,7 @@
 use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
+mod bound;
 mod mutations;
 mod restart;
 mod speed;
@@ -36,7 +37,7 @@ fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
         .collect();
     lines.push((10, Step::Tell(0, 0, 0xf)));
     lines.push((60_000, Step::Drop(Site::Mailbox(0))));
-    let script = Script { center: false, edges: 1, lines };
+    let script = Script { center: false, bound: false, edges: 1, lines };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.deletions, report.arrived), (0, 4), "{report}");
 }
@@ -50,7 +51,7 @@ fn a_definition_stays_when_a_center_begins_while_its_kind_is_not_served() {
         (60_000, Step::Crash(Who::Center, 4_000)),
         (61_000, Step::Unserve(Site::Workload)),
     ];
-    let script = Script { center: true, edges: 2, lines };
+    let script = Script { center: true, bound: false, edges: 2, lines };
     let report = world::play(5, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }
@@ -64,7 +65,7 @@ fn a_definition_stays_while_copies_of_its_kind_are_held() {
         (60_000, Step::DropDefinition(Site::Workload)),
         (63_000, Step::Redefine(Site::Workload)),
     ];
-    let script = Script { center: true, edges: 2, lines };
+    let script = Script { center: true, bound: false, edges: 2, lines };
     let report = world::play(19, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.arrived > 0 && report.deletions == 0, "{report}");
 }
@@ -93,7 +94,7 @@ fn a_deleted_placement_does_not_wait_for_copies_that_may_be_anothers() {
         (63_000, Step::Redefine(Site::Workload)),
         (120_000, Step::Displace(0)),
     ];
-    let script = Script { center: true, edges: 1, lines };
+    let script = Script { center: true, bound: false, edges: 1, lines };
     let report = world::play(143, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     // What it alone had placed is gone from the mailbox and the edge, and the boat is not.
     assert!(report.arrived == 1 && report.deletions >= 2, "{report}");
@@ -112,7 +113,7 @@ fn a_word_on_one_placement_lets_go_what_no_other_selects() {
         // It goes with the binding like all others, and is made again, until the center sees it and keeps it there.
         let again = (0..60).map(|number| (90_001 + 200 * number, Step::Place(1, 0, 0)));
         lines.extend(again.filter(|_| other));
-        let script = Script { center: true, edges: 1, lines };
+        let script = Script { center: true, bound: false, edges: 1, lines };
         let report =
             world::play(155, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(report.arrived, left, "another: {other}: {report}");
@@ -132,12 +133,12 @@ fn configuration_that_was_lost_while_no_syncer_ran_is_not_taken_for_taken_back()
         .collect();
     lines.push((10, Step::Tell(0, 0, 0xf)));
     lines.extend(rebound_while_down(Who::Syncer(0), Site::Mailbox(0)));
-    let script = Script { center: false, edges: 1, lines: lines.clone() };
+    let script = Script { center: false, bound: false, edges: 1, lines: lines.clone() };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.deletions, report.arrived, report.unknowable), (0, 4, 0), "{report}");
     // Told again, and less, it withdraws what is not wanted.
     lines.push((200_000, Step::Tell(0, 0, 0x3)));
-    let script = Script { center: false, edges: 1, lines };
+    let script = Script { center: false, bound: false, edges: 1, lines };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.deletions, report.arrived), (2, 2), "{report}");
 }
@@ -155,7 +156,7 @@ fn configuration_that_was_lost_as_soon_as_it_was_taken_up_is_not_taken_for_taken
         lines.push((20_000 + ends_after, Step::Crash(Who::Syncer(0), 20_000)));
         lines.push((21_000, Step::DropBinding(Site::Mailbox(0))));
         lines.push((30_000, Step::Rebind(Site::Mailbox(0))));
-        let script = Script { center: false, edges: 1, lines };
+        let script = Script { center: false, bound: false, edges: 1, lines };
         let report = world::play(0, &script, &Options::default())
             .unwrap_or_else(|failure| panic!("{ends_after}: {failure}"));
         arrived.insert(report.arrived);
@@ -175,7 +176,7 @@ pub(super) fn restored(center: bool) -> Script {
     lines.push((60_000, Step::Backup));
     lines.extend((4..6).map(|name| (61_000, put(name))));
     lines.push((150_000, Step::Restore));
-    Script { center, edges: 1, lines }
+    Script { center, bound: false, edges: 1, lines }
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn an_inventory_that_was_lost_while_no_center_ran_takes_nothing_along() {
         (0..4).map(|name| (u64::from(name), Step::Put(Site::Workload, Cargo::ConfigMap, name, 0))).collect();
     lines.push((10, Step::Place(0, 0, 0)));
     lines.extend(rebound_while_down(Who::Center, Site::Inventory));
-    let script = Script { center: true, edges: 1, lines };
+    let script = Script { center: true, bound: false, edges: 1, lines };
     let report = world::play(0, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!((report.arrived, report.unknowable), (4, 0), "{report}");
 }
@@ -207,7 +208,7 @@ fn what_goes_to_a_new_mailbox_waits_for_no_bookmark() {
         (2, Step::Put(Site::Workload, Cargo::ConfigMap, 4, 1)),
         (11, Step::Place(2, 1, 0)),
     ];
-    let script = Script { center: true, edges: 1, lines };
+    let script = Script { center: true, bound: false, edges: 1, lines };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let soon = std::time::Duration::from_secs(9);
     let waits = runtime.unwrap().block_on(world::World::unsettled_after(53, &script, soon)).unwrap();

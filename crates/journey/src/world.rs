@@ -124,13 +124,22 @@ impl World {
         let mut sea = Sea::new(seed, options, kcp, center);
         if script.center {
             let workload = sea.workspace(Site::Workload)?;
-            sea.define_boats(&workload);
+            if script.bound {
+                sea.offer_boats()?;
+                sea.bind_boats(&workload);
+            } else {
+                sea.define_boats(&workload);
+            }
             let inventory = sea.workspace(Site::Inventory)?;
             for number in 0..script.edges {
                 let uid = sea.inventory_entry(&inventory, number).ok_or("no SyncTarget")?;
                 let cluster = ClusterId::new(&format!("edge-{uid}"));
                 let target = kinds::key(&inventory, kinds::edge("synctargets"), &format!("t{number}"));
-                sea.moor(base.edge(&cluster), Edge { cluster, mailbox: None, target: Some(target) });
+                let edge = Edge { cluster: cluster.clone(), mailbox: None, target: Some(target) };
+                sea.moor(base.edge(&cluster), edge);
+                if script.bound {
+                    sea.define_boats(&cluster);
+                }
             }
             sea.truth.workload = Some(workload);
             sea.truth.inventory = Some(inventory);
@@ -354,16 +363,28 @@ fn follows(sea: &Sea, open: &BTreeSet<Key>, slot: &Key) -> bool {
 impl Sea {
     /// A workspace that is bound to the edge's kinds.
     fn workspace(&mut self, site: Site) -> Result<ClusterId, Bad> {
-        let root = ClusterId::new("root");
-        let name = steps::workspace_name(site);
-        let key = kinds::key(&root, kinds::workspaces(), &name);
-        self.put(&key, base::workspace_object(&name), &json!({}));
-        let made = self.get(&key).ok_or("the workspace is not made")?;
-        let cluster = made.body()["spec"]["cluster"].as_str().map(ClusterId::new);
-        let cluster = cluster.ok_or("the workspace is not made")?;
+        let cluster = self.bare_workspace(&steps::workspace_name(site))?;
         let binding = kinds::key(&cluster, kinds::bindings(), export::BINDING_IN_MAILBOX);
         self.put(&binding, base::binding(export::BINDING_IN_MAILBOX, export::EDGE), &json!({}));
         Ok(cluster)
+    }
+
+    fn bare_workspace(&mut self, name: &str) -> Result<ClusterId, Bad> {
+        let key = kinds::key(&ClusterId::new("root"), kinds::workspaces(), name);
+        self.put(&key, base::workspace_object(name), &json!({}));
+        let made = self.get(&key).ok_or("the workspace is not made")?;
+        let cluster = made.body()["spec"]["cluster"].as_str().map(ClusterId::new);
+        Ok(cluster.ok_or("the workspace is not made")?)
+    }
+
+    /// Somebody else offers boats, in a workspace of their own.
+    fn offer_boats(&mut self) -> Result<(), Bad> {
+        let shipyard = self.bare_workspace(steps::SHIPYARD)?;
+        for (kind, object) in kinds::offer() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            self.put(&kinds::key(&shipyard, kind, &name), object, &json!({}));
+        }
+        Ok(())
     }
 
     fn define_boats(&mut self, cluster: &ClusterId) {

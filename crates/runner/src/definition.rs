@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::{Change, Seen};
@@ -112,20 +113,18 @@ fn crd(object: &Object) -> Option<Defined> {
     Some(BTreeMap::from([(KindId::new(group, resource), definition)]))
 }
 
-/// An APIBinding says which schema each kind is bound with.
+/// An APIBinding says which schema each kind is bound with. A claim on somebody else's kind, by its identity, lets a view serve
+/// that kind from then on; kinds that every workspace has are served anyway.
 fn bound(object: &Object) -> Defined {
-    let Some(resources) = object.get(&["status", "boundResources"]) else { return Defined::new() };
-    let text = |raw: mailboat_object::json::Raw<'_>, path: &[&str]| {
-        raw.get(path)
-            .and_then(mailboat_object::json::Raw::as_str)
-            .map(|text| Name::new(&text))
-            .unwrap_or_default()
+    let listed = |member: &str| object.get(&["status", member]).into_iter().flat_map(Raw::elements);
+    let text = |raw: Raw<'_>, path: &[&str]| {
+        raw.get(path).and_then(Raw::as_str).map(|text| Name::new(&text)).unwrap_or_default()
     };
-    let kinds = resources.elements().map(|bound| {
-        let kind = KindId::new(&text(bound, &["group"]), &text(bound, &["resource"]));
-        (kind, text(bound, &["schema", "UID"]))
-    });
-    kinds.collect()
+    let kind = |raw: Raw<'_>| KindId::new(&text(raw, &["group"]), &text(raw, &["resource"]));
+    let claimed =
+        listed("appliedPermissionClaims").map(|claim| (kind(claim), text(claim, &["identityHash"])));
+    let bound = listed("boundResources").map(|bound| (kind(bound), text(bound, &["schema", "UID"])));
+    claimed.filter(|(_, identity)| !identity.is_empty()).chain(bound).collect()
 }
 
 #[cfg(test)]
@@ -197,6 +196,21 @@ mod tests {
         let both = format!("{},{boats}", pods("a"));
         assert_eq!(redefined(&bindings, Some(&binding(1, &both)), &binding(2, boats)), ["pods"]);
         assert_eq!(redefined(&bindings, Some(&binding(1, boats)), &binding(2, &both)), ["pods"]);
+    }
+
+    #[test]
+    fn a_claim_on_another_exports_kind_lets_a_view_serve_it() {
+        let bindings = KindId::new("apis.kcp.io", "apibindings");
+        let claims = |claims: &str| {
+            format!(
+                r#"{{"metadata":{{"name":"claim","uid":"u","resourceVersion":"1"}},"status":{{"appliedPermissionClaims":[{claims}]}}}}"#
+            )
+        };
+        let boats = r#"{"group":"sea.example.com","resource":"boats","identityHash":"i"}"#;
+        assert_eq!(redefined(&bindings, Some(&claims("")), &claims(boats)), ["boats.sea.example.com"]);
+        assert_eq!(redefined(&bindings, Some(&claims(boats)), &claims(boats)), [""; 0]);
+        // What every workspace has is served in any case.
+        assert_eq!(redefined(&bindings, None, &claims(r#"{"resource":"configmaps"}"#)), [""; 0]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct MailboxClaim {
 
 /// Through the view the center only reads. It writes into a mailbox directly, since a view takes a
 /// server-side apply for a plain update.
-const READ: &[&str] = &["get", "list", "watch"];
+pub const READ: &[&str] = &["get", "list", "watch"];
 
 /// What the export `mailbox.mailboat.dev` claims, in the order of the export.
 pub const MAILBOX_CLAIMS: &[MailboxClaim] = &[

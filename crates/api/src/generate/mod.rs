@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub use export::{MAILBOX_CLAIMS, MailboxClaim};
+pub use export::{MAILBOX_CLAIMS, MailboxClaim, READ};
 pub use import::{NotImportable, export_with, schema_of_crd};
 pub use kinds::{BuiltinKind, COMPUTE, DENATURED};
 pub use openapi::{OpenApiSource, openapi_sources, trim_openapi};

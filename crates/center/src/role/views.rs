@@ -13,6 +13,8 @@ use mailboat_store::interest::{Filter, Interest, PlaceId};
 use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::Store;
 
+use crate::translate::is_claim;
+
 /// The exports whose views are read, besides those that are made from what users define.
 const VIEWS: [&str; 6] =
     [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::DENATURED, export::MAILBOX];
@@ -116,8 +118,10 @@ impl Views {
                 // Whatever may hold a copy: after a restart nobody remembers which kinds were placed before.
                 _ => {
                     for kind in self.kinds_of_copies(&at) {
-                        // What a mailbox is bound to is some kilobytes for each binding, and nobody's status to return.
-                        let keep = if is_bindings(&kind) { Keep::Head } else { Keep::HeadAndStatus };
+                        // What a mailbox is bound to is some kilobytes for each binding, and nobody's status to return. But
+                        // a claim says when the view serves what it is about.
+                        let short = is_bindings(&kind) && !is_claim(name);
+                        let keep = if short { Keep::Head } else { Keep::HeadAndStatus };
                         follow(&at, kind, keep);
                     }
                 }

@@ -1,12 +1,15 @@
 //! What makes a kind exist in a mailbox: APIBindings.
 //!
-//! A kind that a workload workspace has by an APIBinding is bound in the mailbox to the same export. A kind that
-//! it has by a CRD is offered by an export that the center makes from it in the provider workspace: the mailbox
-//! is bound to that, and the CRD itself travels as data, for the edge.
+//! A kind that a workload workspace has by an APIBinding is bound in the mailbox to the same export. That export is
+//! somebody else's, and so is its view; to see the copies, the center claims the kind by an export of its own, to which
+//! the mailbox is bound as well. A kind that a workspace has by a CRD is offered by an export that the center makes from
+//! it in the provider workspace: the mailbox is bound to that, and the CRD itself travels as data, for the edge.
 
 use std::borrow::Cow;
 
+use mailboat_api::generate::READ;
 use mailboat_api::names::{export, label};
+use mailboat_engine::look::identity;
 use mailboat_engine::route::View;
 use mailboat_engine::want::{Body, Hold};
 use mailboat_object::json::Raw;
@@ -63,6 +66,66 @@ pub(super) fn binding_of(source: &Object, provider: &str) -> Result<Option<(Name
     Ok(Some((Name::new(&name), binding(&name, &path, &export_name))))
 }
 
+/// What lets the center see the copies of a kind that somebody else's export offers.
+pub(super) struct Claim {
+    /// The APIExport in the provider workspace. A claim cannot be changed to another identity without losing sight of what
+    /// was placed before, so each identity has its own.
+    pub(super) export: (Name, Body),
+    /// The APIBinding in a mailbox. A mailbox has one of each kind, whose ever it is: where two workspaces have the kind
+    /// from different exports, the older placement's counts there, and the other is told.
+    pub(super) binding: (Name, Body),
+}
+
+/// What the names of claims begin with.
+const CLAIM_PREFIX: &str = "claim-";
+
+/// Whether an export of the provider workspace is a claim.
+pub(crate) fn is_claim(export_name: &str) -> bool {
+    export_name.starts_with(CLAIM_PREFIX)
+}
+
+/// The claims on these kinds, which an APIBinding brings to its workspace.
+pub(super) fn claims_on(source: &Object, kinds: &[KindId], provider: &str) -> Result<Vec<Claim>, Hold> {
+    let claims = kinds.iter().map(|kind| {
+        let Some(hash) = identity_in(source, kind) else {
+            let reason = format!("it does not say by which identity {kind} is known");
+            return Err(Hold { reason, on: Some(source.key.clone()) });
+        };
+        Ok(claim(kind, &hash, provider))
+    });
+    claims.collect()
+}
+
+/// The identity under which a binding brings a kind.
+fn identity_in<'s>(binding: &'s Object, kind: &KindId) -> Option<Cow<'s, str>> {
+    let mut bound = binding.get(&["status", "boundResources"]).into_iter().flat_map(Raw::elements);
+    let brought = bound.find(|resource| {
+        let text = |member| resource.member(member).and_then(Raw::as_str).unwrap_or_default();
+        text("group") == kind.group() && text("resource") == kind.resource()
+    })?;
+    brought.get(&["schema", "identityHash"])?.as_str().filter(|hash| !hash.is_empty())
+}
+
+fn claim(kind: &KindId, hash: &str, provider: &str) -> Claim {
+    let claimed = json!({
+        "group": kind.group(), "resource": kind.resource(), "identityHash": hash, "verbs": READ,
+    });
+    let mut accepted = claimed.clone();
+    accepted["state"] = json!("Accepted");
+    accepted["selector"] = json!({ "matchAll": true });
+    let name = format!("{CLAIM_PREFIX}{kind}");
+    let export_name = numbered(&name, &identity(hash));
+    let export = json!({
+        "apiVersion": "apis.kcp.io/v1alpha2",
+        "kind": "APIExport",
+        "metadata": { "name": export_name, "labels": { label::PROJECTED: label::PROJECTED_YES } },
+        "spec": { "permissionClaims": [claimed] },
+    });
+    let mut bound = binding_object(&name, provider, &export_name);
+    bound["spec"]["permissionClaims"] = json!([accepted]);
+    Claim { export: (Name::new(&export_name), body(&export)), binding: (Name::new(&name), body(&bound)) }
+}
+
 /// The APIBinding that a CRD needs beside it in a mailbox; `None` if the source is no CRD.
 pub(super) fn binding_for_definition(source: &Object, provider: &str) -> Option<(Name, Body)> {
     if !is_definition(source) {
@@ -100,11 +163,14 @@ pub fn export_for(kind: &KindId) -> String {
 }
 
 fn binding(name: &str, path: &str, export_name: &str) -> Body {
-    let object: Value = json!({
+    body(&binding_object(name, path, export_name))
+}
+
+fn binding_object(name: &str, path: &str, export_name: &str) -> Value {
+    json!({
         "apiVersion": "apis.kcp.io/v1alpha2",
         "kind": "APIBinding",
         "metadata": { "name": name, "labels": { label::PROJECTED: label::PROJECTED_YES } },
         "spec": { "reference": { "export": { "path": path, "name": export_name } } },
-    });
-    body(&object)
+    })
 }

@@ -272,6 +272,54 @@ fn a_binding_goes_along_to_the_same_export_without_the_rights_it_gave_away() {
     assert!(route.select(&ours, &View::new(&knowledge.store)).expect("decided").to.is_empty());
 }
 
+/// What a workspace has from somebody else's export is seen in mailboxes by a claim on it, of that identity and no other.
+#[test]
+fn a_binding_to_what_is_sent_brings_along_what_lets_the_center_see_it() {
+    let sends = json!({ "downsync": [{ "apiGroup": "wgpolicyk8s.io", "resources": ["policyreports"] }] });
+    let (route, mut knowledge) = (translator(&sends), knowledge());
+    let reports = "policyreports.wgpolicyk8s.io";
+    let report = json!({ "metadata": { "namespace": "till", "name": "r" } });
+    knowledge.list(WORKSPACE, reports, std::slice::from_ref(&report));
+    let bound = |identity: Value| {
+        let binding = api_binding("policy-report", "root:policies", "policy-report");
+        let mut json: Value = serde_json::from_slice(binding.json()).expect("JSON");
+        json["status"]["boundResources"][0]["schema"] = identity;
+        object(WORKSPACE, "apibindings.apis.kcp.io", &json)
+    };
+    let source = bound(json!({ "identityHash": "0123456789abcdef" }));
+    assert!(route.varies(&source), "what is wanted in one cluster alone is not the same for all");
+    let wants = projected(&route, &source, 1, &knowledge).expect("wants");
+    let [copy, export, claim] = wants.as_slice() else { panic!("{} wants", wants.len()) };
+    assert_eq!(copy.slot.name.as_str(), "policy-report");
+    let claimed = &body(export)["spec"]["permissionClaims"][0];
+    assert_eq!(
+        *claimed,
+        json!({ "group": "wgpolicyk8s.io", "resource": "policyreports", "identityHash": "0123456789abcdef", "verbs": ["get", "list", "watch"] })
+    );
+    assert_eq!(export.slot.cluster, ClusterId::new("espw"));
+    assert_eq!(claim.slot, key("mailbox-1", "apibindings.apis.kcp.io", "", &format!("claim-{reports}")));
+    let accepted = &body(claim)["spec"];
+    assert_eq!(accepted["reference"]["export"], json!({ "path": "root:espw", "name": *export.slot.name }));
+    let mut without_answer = accepted["permissionClaims"][0].clone();
+    let answer =
+        without_answer.as_object_mut().map(|claim| (claim.remove("state"), claim.remove("selector")));
+    assert_eq!(answer, Some((Some(json!("Accepted")), Some(json!({ "matchAll": true })))));
+    assert_eq!(without_answer, *claimed, "kcp compares the two as a whole");
+    for stays in &wants {
+        assert_eq!(stays.policy.withdrawal, Withdrawal::Leave, "without {} copies are not seen", stays.slot);
+    }
+    // Under another identity are other objects: another export, and the mailbox's one binding is contended for.
+    let other = projected(&route, &bound(json!({ "identityHash": "fedcba9876543210" })), 1, &knowledge);
+    let other = other.expect("wants");
+    assert!(other[1].slot != export.slot && other[2].slot == claim.slot);
+    // One that does not say it yet is waited for, and nothing of it is withdrawn.
+    let held = projected(&route, &bound(json!({})), 1, &knowledge).err().expect("a hold");
+    assert_eq!(held, "it does not say by which identity policyreports.wgpolicyk8s.io is known");
+    // Where nothing of it is sent, nothing is claimed.
+    knowledge.event(WORKSPACE, reports, "DELETED", &report);
+    assert_eq!(projected(&route, &source, 1, &knowledge).expect("wants").len(), 1);
+}
+
 #[test]
 fn a_namespace_that_is_no_longer_selected_stays_with_what_others_put_into_it() {
     let namespace = object(

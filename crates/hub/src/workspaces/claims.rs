@@ -38,8 +38,22 @@ pub(super) fn value_of(kind: &KindId) -> Name {
 
 /// The claims of an export that a binding accepts.
 pub(super) fn accepted<'b>(binding: &'b Value, export: &'b Value) -> impl Iterator<Item = &'b Value> {
-    let claimed: Vec<KindId> = of(export).map(kind_of).collect();
-    of(binding).filter(move |claim| claim["state"] == "Accepted" && claimed.contains(&kind_of(claim)))
+    let claimed: Vec<(KindId, &str)> =
+        of(export).map(|claim| (kind_of(claim), identity_of(claim))).collect();
+    of(binding).filter(move |claim| {
+        claim["state"] == "Accepted" && claimed.contains(&(kind_of(claim), identity_of(claim)))
+    })
+}
+
+/// Whose kind a claim is about, by the identity of its export; empty for what every workspace has.
+pub(super) fn identity_of(claim: &Value) -> &str {
+    claim["identityHash"].as_str().unwrap_or_default()
+}
+
+/// Whether a binding brings a kind of this identity.
+fn brings(binding: &Stored, kind: &KindId, identity: &str) -> bool {
+    let mut bound = binding.body()["status"]["boundResources"].as_array().into_iter().flatten();
+    bound.any(|bound| kind_of(bound) == *kind && bound["schema"]["identityHash"] == identity)
 }
 
 /// Whether a claim that a binding accepts allows a verb on a kind. As in kcp both sides have to name the verb, or both all
@@ -70,13 +84,14 @@ impl Round<'_, '_> {
     /// What the bindings of a cluster grant.
     pub(super) fn marks_of(&self, cluster: &ClusterId) -> Arc<Marks> {
         let mut marks = Marks::new();
-        for binding in self.all(cluster, &binding::kind()) {
-            self.add_marks(&binding, &mut marks);
+        let bindings = self.all(cluster, &binding::kind());
+        for binding in &bindings {
+            self.add_marks(binding, &bindings, &mut marks);
         }
         self.workspaces.shared(marks)
     }
 
-    fn add_marks(&self, binding: &Stored, marks: &mut Marks) {
+    fn add_marks(&self, binding: &Stored, all: &[Arc<Stored>], marks: &mut Marks) {
         if binding.is_deleting() {
             return;
         }
@@ -84,8 +99,12 @@ impl Round<'_, '_> {
         let Some(export) = export else { return };
         let label = label_of(&export.key);
         for claim in accepted(binding.body(), export.body()) {
-            let kind = kind_of(claim);
+            let (kind, identity) = (kind_of(claim), identity_of(claim));
             let Some(objects) = selector(claim) else { continue };
+            // A kind of the same name that comes from elsewhere is another one.
+            if !identity.is_empty() && !all.iter().any(|other| brings(other, &kind, identity)) {
+                continue;
+            }
             let value = value_of(&kind);
             marks.entry(kind).or_default().push(Mark { label: label.clone(), value, objects });
         }
@@ -181,6 +200,14 @@ mod tests {
         let mut rejected = claims(json!(["*"]));
         rejected["spec"]["permissionClaims"][0]["state"] = "Rejected".into();
         assert!(!allow(&rejected, &claims(json!(["*"])), &KindId::new("", "secrets"), "get"));
+    }
+
+    #[test]
+    fn a_claim_on_another_exports_kind_is_accepted_by_its_identity() {
+        let claim = |identity: &str| json!({ "group": "sea.example.com", "resource": "boats", "identityHash": identity, "state": "Accepted" });
+        let of = |identity: &str| json!({ "spec": { "permissionClaims": [claim(identity)] } });
+        assert_eq!(accepted(&of("ours"), &of("ours")).count(), 1);
+        assert_eq!(accepted(&of("ours"), &of("theirs")).count(), 0);
     }
 
     #[test]

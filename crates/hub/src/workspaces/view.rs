@@ -50,12 +50,18 @@ impl View {
         let Ok(export) = machine.get(&self.export) else { return Vec::new() };
         let mut kinds: Vec<Arc<Kind>> =
             binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
-        for id in claims::of(export.body()).map(claims::kind_of).chain([binding::kind()]) {
+        let claimed =
+            claims::of(export.body()).map(|claim| (claims::kind_of(claim), claims::identity_of(claim)));
+        for (id, identity) in claimed.chain([(binding::kind(), "")]) {
             let own = || workspaces.universal.get(&id).cloned();
-            // A kind of another export: whoever is bound serves it.
+            // A kind of another export, which is found by its identity.
             let others = || {
-                let bindings = workspaces.bindings_of(machine, &self.export);
-                bindings.iter().find_map(|binding| machine.kind(&binding.cluster, &id).cloned())
+                let request = ListRequest { kind: super::export::kind(), ..ListRequest::default() };
+                let exports = machine.list(&request).map(|list| list.items).unwrap_or_default();
+                let meant = |export: &&Arc<Stored>| export.body()["status"]["identityHash"] == identity;
+                let offered = exports.iter().filter(meant);
+                let mut kinds = offered.flat_map(|export| binding::kinds_of(workspaces, machine, export));
+                kinds.find(|(kind, _)| kind.id == id).map(|(kind, _)| kind)
             };
             if !kinds.iter().any(|kind| kind.id == id) {
                 kinds.extend(own().or_else(others));

@@ -13,7 +13,7 @@ fn caught(mutation: Mutation, center: bool, steps: &[Line], part: &str) {
         (0..4).map(|name| (u64::from(name), Step::Put(site, Cargo::ConfigMap, name, 0))).collect();
     lines.push((10, if center { Step::Place(0, 0, 0) } else { Step::Tell(0, 0, 0xf) }));
     lines.extend(steps.iter().cloned());
-    let script = Script { center, edges: 1, lines };
+    let script = Script { center, bound: false, edges: 1, lines };
     let mut said = Vec::new();
     for seed in 0..WORLDS {
         break_on_purpose(None);

@@ -12,7 +12,7 @@ fn script() -> Script {
     lines.extend((0..2).map(|number| (10, Step::Place(number, number, number))));
     let reports = (0..3).flat_map(|edge| (0..8).map(move |name| (120_000, Step::EdgeStatus(edge, name, 7))));
     lines.extend(reports);
-    Script { center: true, edges: 3, lines }
+    Script { center: true, bound: false, edges: 3, lines }
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn what_is_placed_while_a_mailbox_is_made_arrives_in_seconds() {
     let mut lines: Vec<Line> = (0..).zip(cargo).map(|(at, cargo)| (at, put(cargo))).collect();
     lines.extend((0..2).map(|number| (u64::from(11 + number), Step::Place(number, number, 0))));
     for seed in 0..10 {
-        let script = Script { center: true, edges: 1, lines: lines.clone() };
+        let script = Script { center: true, bound: false, edges: 1, lines: lines.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let arrived = World::arrived_after(seed, &script, Duration::from_secs(10));
         assert_eq!(runtime.unwrap().block_on(arrived), Ok(8), "seed {seed}");

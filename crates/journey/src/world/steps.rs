@@ -157,7 +157,8 @@ impl World {
             Step::DropDefinition(site) => {
                 if let Some(cluster) = sea.living(*site) {
                     sea.serve_boats(*site);
-                    sea.remove(&kinds::key(&cluster, kinds::definitions(), BOATS));
+                    let binding = sea.binding_of_boats(&cluster);
+                    sea.remove(&binding.unwrap_or_else(|| kinds::key(&cluster, kinds::definitions(), BOATS)));
                 }
             }
             Step::Redefine(site) => sea.redefine(*site),
@@ -197,6 +198,8 @@ impl World {
 }
 
 const BOATS: &str = "boats.example.dev";
+/// The workspace of whoever else offers boats, and what the binding to them is called.
+pub(super) const SHIPYARD: &str = "shipyard";
 
 impl Sea {
     fn edge(&self, number: u8) -> Option<ClusterId> {
@@ -299,10 +302,35 @@ impl Sea {
     fn serve_boats(&mut self, site: Site) {
         let Some(mailbox) = self.living(site) else { return };
         self.follow_definitions(&mailbox);
+        if let Some(binding) = self.binding_of_boats(&mailbox)
+            && self.get(&binding).is_some()
+            && self.machines[CENTER].kind(&mailbox, &kinds::boats()).is_none()
+        {
+            // Kinds that are bound are served by whoever looks at their binding.
+            let seen = json!({ "metadata": { "annotations": { "seen": self.now().to_string() } } });
+            self.put(&binding, Value::Null, &seen);
+        }
+    }
+
+    /// The binding by which a workspace has the boats, if that is how it has them.
+    fn binding_of_boats(&self, cluster: &ClusterId) -> Option<Key> {
+        let shipyard = kinds::key(&ClusterId::new("root"), kinds::workspaces(), SHIPYARD);
+        self.get(&shipyard).map(|_| kinds::key(cluster, kinds::bindings(), SHIPYARD))
+    }
+
+    pub(super) fn bind_boats(&mut self, cluster: &ClusterId) {
+        let binding = kinds::key(cluster, kinds::bindings(), SHIPYARD);
+        if self.get(&binding).is_none() {
+            let body = base::binding_to(&format!("root:{SHIPYARD}"), SHIPYARD, "boats");
+            self.put(&binding, body, &json!({}));
+        }
     }
 
     fn redefine(&mut self, site: Site) {
         let Some(mailbox) = self.living(site) else { return };
+        if self.binding_of_boats(&mailbox).is_some() {
+            return self.bind_boats(&mailbox);
+        }
         let definition = kinds::key(&mailbox, kinds::definitions(), BOATS);
         if self.get(&definition).is_none() {
             self.put(&definition, kinds::definition(), &json!({}));
