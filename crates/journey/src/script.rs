@@ -37,12 +37,16 @@ pub enum Step {
     Relabel(Cargo, u8, u8),
     /// A user creates or changes a placement: of cargo with this label, to Locations with that one.
     Place(u8, u8, u8),
+    /// A user asks for the status of what a placement sends to one edge.
+    WantStatus(u8),
     /// A user deletes a placement.
     Displace(u8),
     /// A user gives an edge's Location another label.
     Locate(u8, u8),
     /// A user deletes an edge's SyncTarget.
     Retire(u8),
+    /// Somebody confirms that mailboxes go whose SyncTargets are gone.
+    ConfirmRetired,
     /// Somebody confirms whatever is held back for a placement.
     ConfirmPlacement(u8),
     /// What an edge's syncer is told: boats and ConfigMaps, by their numbers as bits.

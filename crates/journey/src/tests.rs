@@ -4,6 +4,8 @@ use crate::script::{Cargo, Line, Site, Step};
 mod bound;
 mod mutations;
 mod restart;
+mod retired;
+mod singleton;
 mod speed;
 
 #[test]

@@ -10,6 +10,10 @@ use mailboat_api::names::export;
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
 use mailboat_engine::plan::Verdict;
 use mailboat_machinery::Machine;
+#[cfg(test)]
+use mailboat_machinery::{ListRequest, Stored};
+#[cfg(test)]
+use mailboat_object::key::KindId;
 use mailboat_object::key::{ClusterId, Key};
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -21,6 +25,8 @@ use crate::oracle::arrived;
 use crate::script::{Script, Site};
 use crate::sea::{Sea, Shared, Who, lock};
 use crate::truth::Edge;
+#[cfg(test)]
+use crate::truth::Truth;
 use crate::{Failure, Options, Report};
 
 /// Nothing that can happen in one run takes so many requests: beyond, something goes round and round.
@@ -106,6 +112,23 @@ impl World {
         world.crash(Who::Center, Duration::from_secs(1)).await;
         world.pass(Duration::from_mins(2)).await?;
         Ok(wrote(&world))
+    }
+
+    /// Plays a script, and gives what stands of a kind in one of the center's workspaces so long after its last line.
+    pub(crate) async fn standing_after(
+        seed: u64,
+        script: &Script,
+        (place, kind): (fn(&Truth) -> Option<ClusterId>, KindId),
+        span: Duration,
+    ) -> Result<Vec<Arc<Stored>>, String> {
+        let mut world = Self::new(seed, script, Options::default()).map_err(|bad| bad.to_string())?;
+        world.follow(script, &mut 0).await?;
+        world.pass(span).await?;
+        let sea = lock(&world.sea);
+        let cluster = place(&sea.truth);
+        let request = ListRequest { cluster, kind, ..ListRequest::default() };
+        let center = sea.machines.first().ok_or("no center")?;
+        center.list(&request).map(|list| list.items).map_err(|status| status.to_string())
     }
 
     /// Plays a script, and says how many copies are at the edges so long after its last line.

@@ -42,6 +42,12 @@ impl World {
                 }
             }
             Step::Place(name, label, location) => sea.place(*name, *label, *location),
+            Step::WantStatus(name) => {
+                if let Some(cluster) = sea.living(Site::Workload) {
+                    let key = kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}"));
+                    sea.put(&key, Value::Null, &json!({ "spec": { "wantSingletonReportedState": true } }));
+                }
+            }
             Step::Displace(name) => {
                 if let Some(cluster) = sea.living(Site::Workload) {
                     sea.remove(&kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}")));
@@ -61,8 +67,10 @@ impl World {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
                 }
             }
+            Step::ConfirmRetired => sea.confirm_retired(),
             Step::ConfirmPlacement(name) => {
-                if let Some(cluster) = sea.living(Site::Workload) {
+                // Also in a workspace that is being deleted: that is where it is needed.
+                if let Some(cluster) = sea.truth.workload.clone() {
                     sea.confirm(&kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}")));
                 }
             }
@@ -273,6 +281,20 @@ impl Sea {
                 let now = self.now();
                 self.truth.give_up(now, key);
             }
+        }
+    }
+
+    /// Confirms what the provider's export says in one of its annotations, by the number that stands in it.
+    fn confirm_retired(&mut self) {
+        let Some(provider) = self.truth.provider.clone() else { return };
+        let key = kinds::key(&provider, KindId::new("apis.kcp.io", "apiexports"), export::EDGE);
+        let Some(found) = self.get(&key) else { return };
+        let said = found.metadata()["annotations"][annotation::WITHDRAWAL_HELD].as_str();
+        let named = said.and_then(|said| said.split_once(&format!("{}=", annotation::CONFIRM_WITHDRAWAL)));
+        let change = named.and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned);
+        if let Some(change) = change {
+            let patch = json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
+            self.put(&key, Value::Null, &patch);
         }
     }
 

@@ -67,6 +67,12 @@ async fn singleton() {
     }
     patch(&workload.client, PLACEMENT, json!({ "spec": { "wantSingletonReportedState": false } })).await;
     workload.until(KIOSK, "no more counted", |found| count(found).is_null()).await;
+    // With the last placement goes what it brought back.
+    let asked = json!({ "spec": { "wantSingletonReportedState": true, "locationSelectors": [{ "matchLabels": { "extended": "yes" } }] } });
+    patch(&workload.client, PLACEMENT, asked).await;
+    workload.until(KIOSK, "asked for again, with its status", ready(3)).await;
     workload.kubectl(&["delete", "edgeplacement", "kiosk"]).await.well();
     workload.until_gone(PLACEMENT).await;
+    let as_before = |found: &Value| count(found).is_null() && found["status"].get("readyReplicas").is_none();
+    workload.until(KIOSK, "neither counted nor with a status", as_before).await;
 }
