@@ -221,7 +221,9 @@ impl CenterRole {
         ];
         interests.extend(self.views.interests());
         interests.extend(self.workspaces.interests());
-        interests.extend(self.endings.given_up().into_iter().map(workspaces::of_placements));
+        let read_there: BTreeSet<&ClusterId> =
+            self.endings.given_up().into_iter().chain(self.guard.read_there()).collect();
+        interests.extend(read_there.into_iter().map(workspaces::of_placements));
         if interests != self.interests {
             self.interests.clone_from(&interests);
             orders.push(Order::Follow(interests));
@@ -504,7 +506,8 @@ impl Role for CenterRole {
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
         self.forget_seen_out(store, engine, &mut orders);
-        let unseen_at = self.guard.hold(now.mono, store, &self.workspaces, &mut orders);
+        let given_up = self.endings.given_up().into_iter().cloned().collect();
+        let unseen_at = self.guard.hold(now.mono, store, &mut self.workspaces, &given_up, &mut orders);
         // Before what changed is configured: of that, nothing is evaluated yet that could be told.
         let retell_at = self.retell(now.mono, engine);
         self.configure(&mut orders);

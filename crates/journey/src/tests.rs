@@ -2,6 +2,7 @@ use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
 mod bound;
+mod ended;
 mod mutations;
 mod restart;
 mod retired;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_api::names::group;
+use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Body, Hold, Want};
-use mailboat_object::key::{ClusterId, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::store::Store;
@@ -28,6 +29,9 @@ use super::workspaces::Workspaces;
 pub(super) struct Guard {
     origins: BTreeSet<(ClusterId, KindId)>,
     held: BTreeSet<(ClusterId, KindId)>,
+    /// Workspaces whose placements no view has shown for long: these are read there, if there are any. A workspace that
+    /// was being deleted before we started is not seen otherwise, and nobody could confirm that.
+    read_there: BTreeSet<ClusterId>,
     told: Told,
 }
 
@@ -87,9 +91,9 @@ impl Guard {
         mut copies: impl Iterator<Item = &'c Arc<Object>>,
         marks: &dyn Marks,
     ) {
-        let from_there = |copy: &Object| matches!(marks.read(copy), Marked::Ours(mark) if mark.origin.key.cluster == *cluster);
-        if !copies.any(|copy| from_there(copy)) {
+        if !copies.any(|copy| came_from(copy, marks).is_some_and(|origin| origin == *cluster)) {
             self.origins.retain(|(origin, _)| origin != cluster);
+            self.read_there.remove(cluster);
         }
     }
 
@@ -98,13 +102,21 @@ impl Guard {
         &mut self,
         now: Moment,
         store: &Store,
-        workspaces: &Workspaces,
+        workspaces: &mut Workspaces,
+        given_up: &BTreeSet<ClusterId>,
         orders: &mut Vec<Order>,
     ) -> Option<Moment> {
+        let shown = |cluster: &ClusterId| {
+            // What placements selected there may be gone, so that nobody can tell any more whose a copy is. That does not
+            // matter once somebody let go of each of them, by its name.
+            let all_given_up = given_up.contains(cluster) && workspaces.placements(cluster).next().is_none();
+            let by_view = self.read_there.contains(cluster) && !all_given_up;
+            shows_placements(store, cluster) && (!by_view || is_in_view(store, cluster))
+        };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
             let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
             let unread = selected_unread || workspaces.refuses(cluster);
-            !shows_placements(store, cluster) || unread
+            !shown(cluster) || unread
         };
         let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
         if held != self.held {
@@ -115,11 +127,40 @@ impl Guard {
         let (lost, back) = self.told.note(now, &self.held.iter().map(|(cluster, _)| cluster).collect());
         for cluster in lost {
             tracing::warn!(%cluster, "copies from a workspace that cannot be seen are held as they are");
+            if !is_in_view(store, &cluster) {
+                workspaces.look_into(&cluster, orders);
+                self.read_there.insert(cluster);
+            }
         }
         for cluster in back {
             tracing::info!(%cluster, "the workspace that copies came from can be seen again");
         }
+        self.read_there.retain(|cluster| given_up.contains(cluster) || !is_in_view(store, cluster));
         self.told.due()
+    }
+
+    /// Copies that came from a workspace that was being deleted before we started, and that no placement claims: what they
+    /// were made from is gone, and which placement selected it cannot be known any more. They are all of its placements'.
+    pub(super) fn strays<'e>(
+        &self,
+        cluster: &ClusterId,
+        store: &Store,
+        engine: &'e Engine,
+        marks: &dyn Marks,
+    ) -> Vec<&'e Key> {
+        if !self.read_there.contains(cluster) {
+            return Vec::new();
+        }
+        let from_there = |slot: &&Key| {
+            let copy = store.get(slot).present().filter(|_| engine.claimant(slot).is_none());
+            copy.and_then(|copy| came_from(copy, marks)).is_some_and(|origin| origin == *cluster)
+        };
+        engine.slots().filter(from_there).collect()
+    }
+
+    /// The workspaces whose placements are read there because no view shows them.
+    pub(super) fn read_there(&self) -> &BTreeSet<ClusterId> {
+        &self.read_there
     }
 }
 
@@ -127,6 +168,20 @@ impl Guard {
 pub(super) fn shows_placements(store: &Store, cluster: &ClusterId) -> bool {
     let placements = KindId::new(group::EDGE, "edgeplacements");
     store.range(cluster, &placements, None).is_ok_and(|range| range.missing().is_ok())
+}
+
+/// Whether the view shows a workspace. Slices are read nowhere else, and are bound together with placements.
+fn is_in_view(store: &Store, cluster: &ClusterId) -> bool {
+    let slices = KindId::new(group::EDGE, "singleplacementslices");
+    store.range(cluster, &slices, None).is_ok_and(|range| range.missing().is_ok())
+}
+
+/// Where a copy came from, if it is one of ours.
+pub(super) fn came_from(copy: &Object, marks: &dyn Marks) -> Option<ClusterId> {
+    match marks.read(copy) {
+        Marked::Ours(mark) => Some(mark.origin.key.cluster),
+        Marked::Others(_) | Marked::Nobodys => None,
+    }
 }
 
 /// Reads what cannot be read, and so keeps it from looking like something that nobody selects. What is read from there

@@ -12,7 +12,7 @@ use mailboat_api::edge::AwaitedConfirmation;
 use mailboat_api::names::{annotation, export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::Engine;
-use mailboat_engine::plan::ChangeId;
+use mailboat_engine::plan::{ChangeId, Verdict};
 use mailboat_engine::role::Order;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::CenterRole;
 use super::endings::{bears_ours, confirms};
-use super::guard::shows_placements;
+use super::guard::{came_from, shows_placements};
 use crate::mailbox;
 use crate::translate::{api_exports, route_name};
 
@@ -188,9 +188,11 @@ impl CenterRole {
             let scope = ScopeId(route_name(placement));
             let all_are_shown = shows_placements(store, &placement.cluster);
             let anothers = |slot: &Key| all_are_shown && engine.may_be_anothers(store, slot);
-            let mut standing =
-                engine.placed_by(&scope).filter(|slot| self.mailboxes.is_standing(&slot.cluster, store));
-            settled && standing.all(anothers)
+            let standing = |slot: &&Key| self.mailboxes.is_standing(&slot.cluster, store);
+            let strays = self.guard.strays(&placement.cluster, store, engine, &*self.marks);
+            settled
+                && engine.placed_by(&scope).filter(standing).all(anothers)
+                && !strays.into_iter().any(|slot| standing(&slot))
         };
         self.endings.next(now, nothing_left, || self.calls.fresh(), orders)
     }
@@ -202,7 +204,8 @@ impl CenterRole {
             for (scope, change, count) in engine.held_by_scope() {
                 let Some((key, because)) = self.subject_of(scope) else { continue };
                 let said = matches!(store.get(&key), Seen::Present(object) if confirms(object, change));
-                if said || self.endings.is_withdrawn(&key) {
+                let given_up = because == Because::Unclaimed && self.are_given_up(change, store, engine);
+                if said || given_up || self.endings.is_withdrawn(&key) {
                     tracing::info!(%key, %change, count, "a large withdrawal is confirmed");
                     orders.push(Order::Confirm(scope.clone(), change));
                 } else {
@@ -212,7 +215,8 @@ impl CenterRole {
         }
         for (key, change) in self.endings.awaiting() {
             let scope = ScopeId(route_name(key));
-            let count = engine.placed_by(&scope).count();
+            let count = engine.placed_by(&scope).count()
+                + self.guard.strays(&key.cluster, store, engine, &*self.marks).len();
             withheld.insert(key.clone(), Withheld { change, count, because: Because::Deleted });
         }
         if withheld == self.withheld {
@@ -223,6 +227,20 @@ impl CenterRole {
             self.statuses.touch(key);
         }
         self.withheld = withheld;
+    }
+
+    /// Whether all that is held by a change came from workspaces whose placements somebody let go of, each by its name.
+    fn are_given_up(&self, change: ChangeId, store: &Store, engine: &Engine) -> bool {
+        let given_up = self.endings.given_up();
+        let from_there = |slot: &Key| {
+            let origin = store.get(slot).present().and_then(|copy| came_from(copy, &*self.marks));
+            origin.is_some_and(|origin| {
+                let others = self.workspaces.placements(&origin).next().is_some();
+                given_up.contains(&origin) && self.guard.read_there().contains(&origin) && !others
+            })
+        };
+        let held = |slot: &&Key| engine.verdict(slot) == Some(&Verdict::Held(change));
+        !given_up.is_empty() && engine.slots().filter(held).all(from_there)
     }
 
     /// Says on the provider's export what can be confirmed there, once it is known. Says when to ask again.

@@ -64,10 +64,7 @@ impl Workspaces {
             }
             return false;
         };
-        if !self.all.contains_key(cluster) {
-            orders.push(Order::Reach(cluster.clone()));
-            orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
-        }
+        self.look_into(cluster, orders);
         let workspace = self.all.entry(cluster.clone()).or_default();
         workspace.placements.insert(name.clone(), what);
         workspace.places = true;
@@ -79,13 +76,19 @@ impl Workspaces {
         if self.all.get(cluster).is_some_and(|workspace| workspace.has_targets) {
             return;
         }
-        if !self.all.contains_key(cluster) {
-            orders.push(Order::Reach(cluster.clone()));
-            orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
-        }
+        self.look_into(cluster, orders);
         let workspace = self.all.entry(cluster.clone()).or_default();
         workspace.has_targets = true;
         workspace.refresh();
+    }
+
+    /// A workspace is to be read, whatever of it.
+    pub(super) fn look_into(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
+        if !self.all.contains_key(cluster) {
+            orders.push(Order::Reach(cluster.clone()));
+            orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
+            self.all.insert(cluster.clone(), Workspace::default());
+        }
     }
 
     /// What a workspace serves. True if other kinds are read by it.
