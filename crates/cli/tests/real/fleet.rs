@@ -4,6 +4,7 @@
 //! Scenarios share one fleet, or a few where servers are hubs, and take turns in it. Each has workload workspaces of its own,
 //! and leaves the edges as it found them.
 
+mod bound;
 mod center_restart;
 mod customize;
 mod example1;

@@ -6,7 +6,7 @@ use crate::{Options, Report, world};
 
 /// So much of it is placed that letting go of it is asked about.
 fn play(boats: bool, lost: Step, then: impl IntoIterator<Item = Line>) -> Report {
-    let cargo = |name: u8| if boats && name % 2 == 0 { Cargo::Boat } else { Cargo::ConfigMap };
+    let cargo = |name: u8| if boats && name.is_multiple_of(2) { Cargo::Boat } else { Cargo::ConfigMap };
     let put = |name: u8| (u64::from(name), Step::Put(Site::Workload, cargo(name), name, 0));
     let mut lines: Vec<Line> = (0..8).map(put).collect();
     if boats {
