@@ -6,6 +6,7 @@ mod endings;
 mod guard;
 mod installing;
 mod mailboxes;
+mod passing;
 mod placing;
 mod reading;
 mod ready;
@@ -48,6 +49,7 @@ use self::endings::{Course, Endings};
 use self::guard::Guard;
 use self::installing::Installing;
 use self::mailboxes::{HERE, Mailboxes};
+use self::passing::Passing;
 use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
@@ -97,6 +99,7 @@ pub struct CenterRole {
     /// Each workspace as a destination, for what is written into the sources themselves.
     homes: BTreeMap<ClusterId, DestinationId>,
     mailboxes: Mailboxes,
+    passing: Passing,
     guard: Guard,
     asking: Asking,
     /// Mailboxes that stand, and whose SyncTargets this center has never seen.
@@ -142,6 +145,7 @@ impl CenterRole {
         let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(identity.owner.clone()));
         Self {
             mailboxes: Mailboxes::new(identity.provider.clone(), &identity.provider_path, Arc::clone(&marks)),
+            passing: Passing::new(&identity.manager),
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),
@@ -284,6 +288,7 @@ impl CenterRole {
                         self.statuses.hears(uid, object, now);
                         let named = |slot: &Key| self.mailboxes.tells_of(slot);
                         self.summing.reported(uid, object, self.statuses.heard(uid), &named);
+                        self.passing.hears(uid, object, self.mailboxes.is_current(uid));
                     }
                     self.summing.touch(key);
                     self.guard.observe(object, &self.identity.provider, &*self.marks);
@@ -475,6 +480,7 @@ impl Role for CenterRole {
     fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>) {
         let Self { installing, calls, waiting, .. } = self;
         if !self.asking.answered(now.mono, id)
+            && !self.passing.answered(id)
             && !self.statuses.answered(now.mono, id, &reply)
             && !self.endings.answered(now.mono, id, &reply)
             && !installing.answered(now, id, &reply, || calls.fresh(), waiting)
@@ -513,7 +519,7 @@ impl Role for CenterRole {
         self.configure(&mut orders);
         if self.started {
             for slot in std::mem::take(&mut self.noticed) {
-                self.mailboxes.stands(&slot, store, engine);
+                self.mailboxes.stands(&slot, store, engine, &mut self.passing);
                 self.touch_placements_of(&slot, engine);
             }
         }
@@ -529,6 +535,7 @@ impl Role for CenterRole {
         let ending_at = self.end(now.mono, store, engine, &mut orders);
         self.confirm_withheld(store, engine, &mut orders);
         let ask_at = self.ask(now.mono, store, engine, &mut orders);
+        let passing_at = self.passing.next(now.mono, || self.calls.fresh(), &mut orders);
         let install_at = self.install(now.mono, &mut orders);
         let status_at = self.write_statuses(now, store, engine, &mut orders);
         let summary_at = self.sum_up(now, store, engine, &mut orders);
@@ -540,7 +547,8 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
-                look_at, unseen_at, ending_at, ask_at, retell_at, install_at, status_at, summary_at, eviction,
+                look_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at, status_at,
+                summary_at, eviction,
             ]
             .into_iter()
             .flatten()

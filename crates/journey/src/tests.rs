@@ -4,6 +4,7 @@ use crate::script::{Cargo, Line, Site, Step};
 mod bound;
 mod ended;
 mod mutations;
+mod passed_on;
 mod restart;
 mod retired;
 mod singleton;

@@ -18,6 +18,7 @@ use mailboat_registration::SyncerId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
+use super::passing::Passing;
 use crate::denature;
 use crate::mailbox::{Common, Fixture, Found, Furnished, SyncedKinds, workspaces};
 use crate::the_one::{Carried, TheOne};
@@ -277,7 +278,7 @@ impl Mailboxes {
     }
 
     /// A slot of a mailbox stands otherwise than before: it is carried on from there, or no more.
-    pub(super) fn stands(&mut self, slot: &Key, store: &Store, engine: &Engine) {
+    pub(super) fn stands(&mut self, slot: &Key, store: &Store, engine: &Engine, passing: &mut Passing) {
         let Some(uid) = self.by_cluster.get(&slot.cluster) else { return };
         let Some(mailbox) = self.all.get_mut(uid) else { return };
         let before = mailbox.carried.contains_key(slot);
@@ -296,12 +297,16 @@ impl Mailboxes {
         match (before, carries) {
             (false, true) => {
                 let Some(carried) = carried(slot, claimant, store) else { return };
+                passing.puts_in(uid, &carried);
                 mailbox.the_one.carry(carried.clone());
                 *mailbox.kinds.entry(slot.kind.clone()).or_default() += 1;
                 mailbox.carried.insert(slot.clone(), carried);
             }
             (true, false) => {
                 if let Some(carried) = mailbox.carried.remove(slot) {
+                    if engine.verdict(slot).is_none() {
+                        passing.takes_out(uid, &carried);
+                    }
                     mailbox.the_one.drop(&carried);
                 }
                 if let Some(count) = mailbox.kinds.get_mut(&slot.kind) {
@@ -330,11 +335,17 @@ impl Mailboxes {
     /// Whether a slot is among what its syncer is told to carry, by `the-one` as it stands. Not where it is one of several,
     /// each with a generation of its own.
     pub(super) fn tells_of(&self, slot: &Key) -> bool {
-        let mailbox = self.by_cluster.get(&slot.cluster).and_then(|uid| self.all.get(uid));
-        mailbox.is_some_and(|mailbox| {
-            mailbox.carried.contains_key(slot)
-                && mailbox.told.is_some()
-                && mailbox.told == mailbox.the_one.only().map(|config| config.body.digest)
+        let uid = self.by_cluster.get(&slot.cluster);
+        uid.is_some_and(|uid| {
+            self.all.get(uid).is_some_and(|mailbox| mailbox.carried.contains_key(slot))
+                && self.is_current(uid)
+        })
+    }
+
+    /// Whether `the-one` of a mailbox, as it stands, says what the syncer there is to be told.
+    pub(super) fn is_current(&self, uid: &Uid) -> bool {
+        self.all.get(uid).is_some_and(|mailbox| {
+            mailbox.told.is_some() && mailbox.told == mailbox.the_one.only().map(|config| config.body.digest)
         })
     }
 
