@@ -81,13 +81,17 @@ impl Engine {
         self.shared.forget(id);
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
-        fan.finalizes = false;
+        let held = fan.finalizes;
         let source_key = fan.source.clone();
         let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
         let Some(route) = entry.route.clone() else {
             // Its configuration is gone: nothing of it is wanted any more.
             self.forget_fan(id, None);
-            self.look_for_stray(store, &source_key);
+            if held {
+                // Nobody may read it any more. If nothing is known of it now, it is looked at when something is.
+                let slot = self.slots.at(&source_key);
+                self.plan_later(slot, Urgency::Live);
+            }
             return;
         };
         match store.get(&source_key) {
@@ -107,6 +111,7 @@ impl Engine {
             }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
+                fan.finalizes = false;
                 fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
                 let selected = route.select(&source, &view);

@@ -229,3 +229,18 @@ fn a_source_that_is_back_when_it_is_looked_at_keeps_its_copy() {
     assert!(world.object(&copy()).is_some());
     assert!(!written(&mut world).iter().any(|write| write.starts_with("delete")));
 }
+
+#[test]
+fn a_finalizer_goes_with_its_route_though_its_source_cannot_be_seen_just_then() {
+    let mut world = held();
+    world.unserve("workload", "configmaps");
+    world.run_for(60_000);
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(60_000);
+    assert!(waits(&world));
+    world.find_again("workload", "configmaps");
+    world.run_for(60_000);
+    assert_eq!(world.object(&source()).unwrap()["metadata"]["finalizers"], json!([]));
+    assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+    assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
+}

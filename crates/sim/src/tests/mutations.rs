@@ -123,7 +123,16 @@ fn a_source_behind_a_lost_link_taken_for_a_current_one_is_caught() {
 
 #[test]
 fn a_forced_first_delivery_is_caught() {
-    says(&caught_in_engine(engine::Mutation::ForceTheFirst), "foreign");
+    // Somebody else's object with a field that we would write is there first, and nobody is told.
+    let steps = [
+        (10, Step::Place(0, 0, 1)),
+        (20_000, Step::StallStreams(1)),
+        (20_001, Step::EdgePut(0, "n1".to_owned())),
+        (21_000, Step::Put(Workload, 1, 0)),
+    ];
+    engine::break_on_purpose(Some(engine::Mutation::ForceTheFirst));
+    says(&caught_by(Mutations::default(), &steps), "foreign");
+    engine::break_on_purpose(None);
 }
 
 #[test]
