@@ -89,6 +89,12 @@ impl Engine {
             (Some(slot), _) => slot,
             // A copy of ours that nobody claims: configuration that shrank while we were away.
             (None, Seen::Present(target)) if self.mark_on(target).is_some() => self.slots.at(&change.key),
+            // A source that waits for us, though no route reads it: the same.
+            (None, Seen::Present(target))
+                if self.bears_finalizer(target) && self.routes_of(&change.key).is_empty() =>
+            {
+                self.slots.at(&change.key)
+            }
             (None, _) => return,
         };
         if let Seen::Present(target) = &change.now {

@@ -244,3 +244,16 @@ fn a_finalizer_goes_with_its_route_though_its_source_cannot_be_seen_just_then() 
     assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
     assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
 }
+
+#[test]
+fn a_finalizer_whose_route_went_while_nobody_ran_is_taken_off() {
+    let mut world = held();
+    world.restart(&KINDS);
+    world.run();
+    assert!(waits(&world), "the configuration is not known as a whole yet");
+    known(&mut world);
+    world.run();
+    assert_eq!(world.object(&source()).unwrap()["metadata"]["finalizers"], json!([]));
+    assert!(world.object(&copy()).is_none());
+    assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
+}
