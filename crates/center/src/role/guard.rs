@@ -139,25 +139,6 @@ impl Guard {
         self.told.due()
     }
 
-    /// Copies that came from a workspace that was being deleted before we started, and that no placement claims: what they
-    /// were made from is gone, and which placement selected it cannot be known any more. They are all of its placements'.
-    pub(super) fn strays<'e>(
-        &self,
-        cluster: &ClusterId,
-        store: &Store,
-        engine: &'e Engine,
-        marks: &dyn Marks,
-    ) -> Vec<&'e Key> {
-        if !self.read_there.contains(cluster) {
-            return Vec::new();
-        }
-        let from_there = |slot: &&Key| {
-            let copy = store.get(slot).present().filter(|_| engine.claimant(slot).is_none());
-            copy.and_then(|copy| came_from(copy, marks)).is_some_and(|origin| origin == *cluster)
-        };
-        engine.slots().filter(from_there).collect()
-    }
-
     /// The workspaces whose placements are read there because no view shows them.
     pub(super) fn read_there(&self) -> &BTreeSet<ClusterId> {
         &self.read_there
@@ -174,6 +155,22 @@ pub(super) fn shows_placements(store: &Store, cluster: &ClusterId) -> bool {
 fn is_in_view(store: &Store, cluster: &ClusterId) -> bool {
     let slices = KindId::new(group::EDGE, "singleplacementslices");
     store.range(cluster, &slices, None).is_ok_and(|range| range.missing().is_ok())
+}
+
+/// Where copies stand that came from a workspace and that no placement claims. If the workspace was being deleted before we
+/// started, what they were made from is gone, and which placement selected it cannot be known any more: they are all of
+/// its placements'.
+pub(super) fn strays<'e>(
+    cluster: &ClusterId,
+    store: &Store,
+    engine: &'e Engine,
+    marks: &dyn Marks,
+) -> BTreeSet<&'e Key> {
+    let from_there = |slot: &&Key| {
+        let copy = store.get(slot).present().filter(|_| engine.claimant(slot).is_none());
+        copy.and_then(|copy| came_from(copy, marks)).is_some_and(|origin| origin == *cluster)
+    };
+    engine.slots().filter(from_there).collect()
 }
 
 /// Where a copy came from, if it is one of ours.

@@ -4,7 +4,7 @@
 //! center started is a share of one mailbox, and is confirmed on the SyncTarget. Mailboxes whose SyncTargets are gone are
 //! confirmed on the provider's export. A placement that was deleted by itself was confirmed by that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_api::Time;
 use mailboat_api::condition::{Condition, ConditionStatus, find, set, types};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::CenterRole;
 use super::endings::{bears_ours, confirms};
-use super::guard::{came_from, shows_placements};
+use super::guard::{came_from, shows_placements, strays};
 use crate::mailbox;
 use crate::translate::{api_exports, route_name};
 
@@ -183,16 +183,19 @@ impl CenterRole {
             self.statuses.touch(&key);
         }
         let settled = self.known.is_some() && self.stale.is_empty() && orders.is_empty() && !engine.is_busy();
+        let given_up: BTreeSet<ClusterId> = self.endings.given_up().into_iter().cloned().collect();
         // Copies that may be another placement's are not waited for: nobody may ever know whether they are.
         let nothing_left = |placement: &Key| {
             let scope = ScopeId(route_name(placement));
             let all_are_shown = shows_placements(store, &placement.cluster);
             let anothers = |slot: &Key| all_are_shown && engine.may_be_anothers(store, slot);
             let standing = |slot: &&Key| self.mailboxes.is_standing(&slot.cluster, store);
-            let strays = self.guard.strays(&placement.cluster, store, engine, &*self.marks);
-            settled
-                && engine.placed_by(&scope).filter(standing).all(anothers)
-                && !strays.into_iter().any(|slot| standing(&slot))
+            let own_gone = || engine.placed_by(&scope).filter(standing).all(anothers);
+            let strays = || strays(&placement.cluster, store, engine, &*self.marks);
+            let none_stray = || {
+                !given_up.contains(&placement.cluster) || strays().into_iter().filter(standing).all(anothers)
+            };
+            settled && own_gone() && none_stray()
         };
         self.endings.next(now, nothing_left, || self.calls.fresh(), orders)
     }
@@ -215,8 +218,8 @@ impl CenterRole {
         }
         for (key, change) in self.endings.awaiting() {
             let scope = ScopeId(route_name(key));
-            let count = engine.placed_by(&scope).count()
-                + self.guard.strays(&key.cluster, store, engine, &*self.marks).len();
+            let strays = strays(&key.cluster, store, engine, &*self.marks);
+            let count = engine.placed_by(&scope).chain(strays).collect::<BTreeSet<_>>().len();
             withheld.insert(key.clone(), Withheld { change, count, because: Because::Deleted });
         }
         if withheld == self.withheld {
