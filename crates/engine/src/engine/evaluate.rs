@@ -146,10 +146,13 @@ impl Engine {
     /// A source that bears our finalizer, though nothing is made of it that asks for that, is a slot itself until it is taken
     /// off.
     fn look_for_stray(&mut self, store: &Store, source: &Key) {
-        let bears = store.get(source).present().is_some_and(|source| self.bears_finalizer(source));
+        // Asked with every evaluation, so what is rare is asked first.
+        if !store.get(source).present().is_some_and(|source| self.bears_finalizer(source)) {
+            return;
+        }
         let fans = self.routes_of(source).into_iter().filter_map(|route| self.fans.find(route, source));
         let asked = fans.filter_map(|fan| self.fans.get(fan)).any(|fan| fan.finalizes);
-        if bears && !asked {
+        if !asked {
             let slot = self.slots.at(source);
             self.plan_later(slot, Urgency::Live);
         }
