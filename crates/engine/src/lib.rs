@@ -19,6 +19,7 @@ mod bodies;
 pub mod breaker;
 pub mod compose;
 mod copies;
+pub mod difference;
 pub mod engine;
 pub mod fans;
 pub mod glance;

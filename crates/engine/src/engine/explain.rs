@@ -3,12 +3,14 @@
 use std::fmt;
 
 use mailboat_object::digest::Digest;
+use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, Name};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::Engine;
 use super::sight::WantedHere;
+use crate::difference::difference;
 use crate::mark::Marked;
 use crate::plan::{Action, Proof, Refusal, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
@@ -25,6 +27,10 @@ pub struct Explanation {
     pub target: String,
     /// How it stands.
     pub verdict: Verdict,
+    /// When our copy that stands there was last written by us, in Unix seconds, if it can be told.
+    pub delivered_at: Option<u64>,
+    /// Where what is wanted differs from its source: paths of members, never values.
+    pub changed: Vec<String>,
     /// What will be done next.
     pub next: Vec<Action>,
     /// The last fault, in the server's words.
@@ -71,6 +77,7 @@ impl Engine {
             let route = self.routes.get(fan.route.0 as usize)?.id.clone();
             Some(Claimed { route, source: fan.source.clone(), by: fan.by.clone(), to: claim.to })
         });
+        let (mut delivered_at, mut changed) = (None, Vec::new());
         let (target, verdict, next) = match self.look_at(store, id) {
             None => (
                 "our last write is not shown there yet".to_owned(),
@@ -79,6 +86,15 @@ impl Engine {
             ),
             Some(sight) => {
                 let plan = self.decide(now, store, id, &sight);
+                if let (Seen::Present(target), Marked::Ours(_)) = (&sight.target, &sight.marked) {
+                    delivered_at = Some(target.hands.ours_at_seconds).filter(|at| *at > 0);
+                }
+                if let (WantedHere::By(want), Some(source)) = (&sight.wanted, &sight.source)
+                    && source.is_whole()
+                    && let Ok(intent) = Raw::parse(&want.body.json)
+                {
+                    changed = difference(source.root(), intent);
+                }
                 let target = match (&sight.target, &sight.marked, &sight.wanted) {
                     (Seen::Unknown(doubt), ..) => format!("not known: {doubt}"),
                     (Seen::Absent(absence), ..) => {
@@ -121,6 +137,8 @@ impl Engine {
             claims: claims.collect(),
             target,
             verdict,
+            delivered_at,
+            changed,
             next,
             fault: state.passing.fault.as_deref().map(str::to_owned),
             attempts: state.passing.attempts,
@@ -141,6 +159,12 @@ impl fmt::Display for Explanation {
         }
         writeln!(f, "  {}", self.target)?;
         writeln!(f, "  {}", self.verdict)?;
+        if !self.changed.is_empty() {
+            writeln!(f, "  changed on the way at {}", self.changed.join(", "))?;
+        }
+        if let Some(at) = self.delivered_at {
+            writeln!(f, "  last written by us at {at} (Unix seconds)")?;
+        }
         if let Some(fault) = &self.fault {
             writeln!(f, "  last fault, {} in a row: {fault}", self.attempts)?;
         }

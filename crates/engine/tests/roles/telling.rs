@@ -98,6 +98,7 @@ fn every_slot_can_be_explained() {
         "selected by spec.downsync[0]",
         "our copy stands there",
         "settled",
+        "last written by us at",
     ] {
         assert!(told.contains(part), "{part:?} is not said:\n{told}");
     }

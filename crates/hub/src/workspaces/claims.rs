@@ -38,8 +38,7 @@ pub(super) fn value_of(kind: &KindId) -> Name {
 
 /// The claims of an export that a binding accepts.
 pub(super) fn accepted<'b>(binding: &'b Value, export: &'b Value) -> impl Iterator<Item = &'b Value> {
-    let claimed: Vec<(KindId, &str)> =
-        of(export).map(|claim| (kind_of(claim), identity_of(claim))).collect();
+    let claimed: Vec<(KindId, &str)> = of(export).map(|claim| (kind_of(claim), identity_of(claim))).collect();
     of(binding).filter(move |claim| {
         claim["state"] == "Accepted" && claimed.contains(&(kind_of(claim), identity_of(claim)))
     })
