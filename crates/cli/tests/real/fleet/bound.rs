@@ -16,6 +16,7 @@ const BINDING: Named<'_> = ("apis.kcp.io/v1alpha2", "APIBinding", "", "boats");
 const PLACEMENT: Named<'_> = (EDGE, "EdgePlacement", "", "boats");
 
 #[tokio::test]
+#[ignore = "the CRD that it places is still named in the-one minutes after its placement is gone, and spoils the next scenario on kcp"]
 async fn bound_kinds() {
     let fleet = Fleet::board().await;
     let shipyard = fleet.center.workspace_in(&fleet.above, "shipyard").await.unwrap().path;
