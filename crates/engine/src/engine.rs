@@ -36,6 +36,7 @@ mod definitions;
 mod evaluate;
 mod explain;
 mod faults;
+mod flights;
 mod looks;
 mod observe;
 mod report;
@@ -50,7 +51,8 @@ pub use tell::{Contested, NotCurrent};
 /// How the engine behaves; each limit has its reason at its default.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Calls under way at once. A single connection carries 64 as fast as any number.
+    /// Calls under way at once, apart from those that wait for their answers for seconds. A single connection carries 64 as fast as
+    /// any number.
     pub in_flight: usize,
     /// The first delay after a failed call, in milliseconds; doubled each time.
     pub back_off_first: u64,
@@ -139,8 +141,7 @@ pub struct Engine {
     pub(crate) configuration: Option<WholeConfiguration>,
     /// The configuration was known as a whole before.
     was_known: bool,
-    pub(crate) flights: BTreeMap<Ticket, carry::Flight>,
-    pub(crate) tickets: u64,
+    pub(crate) flights: flights::Flights,
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
     pub(crate) shared: Shared,
@@ -195,8 +196,7 @@ impl Engine {
             breaker,
             configuration: None,
             was_known: false,
-            flights: BTreeMap::new(),
-            tickets: 0,
+            flights: flights::Flights::default(),
             notices: Vec::new(),
             standings: Standings::default(),
             shared: Shared::default(),
@@ -386,7 +386,7 @@ impl Engine {
 
     /// How many calls were wanted so far; it stands still while there is nothing to do.
     pub fn calls(&self) -> u64 {
-        self.tickets
+        self.flights.begun()
     }
 
     /// How many slots there are.

@@ -32,7 +32,7 @@ impl Engine {
     /// The object whose change a call under way answers: the source of what is delivered, the copy whose status is
     /// brought back. Nothing for any other call.
     pub fn cause_of(&self, ticket: Ticket) -> Option<&Key> {
-        let flight = self.flights.get(&ticket)?;
+        let flight = self.flights.get(ticket)?;
         let state = self.slots.get(flight.slot)?;
         match &flight.work {
             Work::Act(Action::Deliver { .. }) => Some(&self.fans.get(state.claims.first()?.fan)?.source),

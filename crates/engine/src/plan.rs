@@ -39,6 +39,8 @@ pub struct Slot<'a> {
     pub record: &'a Record,
     /// Whether the place can be written now.
     pub ready: Ready,
+    /// Whether the source can be written now.
+    pub telling: Telling,
     /// Whether the place does true server-side apply; a view does not.
     pub apply: bool,
     /// The breaker's word on withdrawals in this scope.
@@ -106,6 +108,15 @@ pub enum Ready {
     Rejected,
     /// This object waits: another hand keeps rewriting it.
     Contended,
+}
+
+/// Whether a slot's source can be told something: a status, or that we wait on it. Nothing else waits for that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Telling {
+    /// It can.
+    Now,
+    /// It did not take what it was told a moment ago, and is told again later.
+    Later,
 }
 
 /// The breaker's word on withdrawals in a scope.
@@ -177,6 +188,8 @@ pub enum Wait {
     Overlaid,
     /// Its time, after a failure.
     Rest,
+    /// Its time, because its source could not be told something.
+    Unheard,
     /// Its time, because another hand keeps rewriting what we own.
     Contention,
     /// The whole scope to be evaluated.
@@ -338,7 +351,7 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
                     && !target.deleting =>
             {
                 if let Some(finalizer) = absent_finalizer {
-                    return acting([finalizer]);
+                    return tell_source(slot, finalizer);
                 }
                 match not_now(slot) {
                     Some(verdict) => Plan { verdict, actions: smallvec![] },
@@ -376,7 +389,7 @@ fn make(slot: &Slot<'_>, want: &Want, finalizer: Option<Action>, how: How) -> Pl
     }
     // The finalizer first: a copy whose source could vanish unseen would be left behind (H17).
     if let Some(finalizer) = finalizer {
-        return acting([finalizer]);
+        return tell_source(slot, finalizer);
     }
     if slot.ready == Ready::NamespaceMissing {
         return acting([Action::EnsureNamespace]);
@@ -424,6 +437,10 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
     if want.policy.status != StatusReturn::Off && reports_something_new(slot, target) {
         actions.push(Action::Report(want.policy.status));
     }
+    let untold = slot.telling == Telling::Later && !actions.is_empty();
+    if untold {
+        actions.clear();
+    }
     let stopped = if target.deleting {
         // It cannot be changed any more; when it is gone it is made anew.
         Some(Verdict::Waiting(Wait::TargetEnding))
@@ -454,8 +471,9 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
     };
     let verdict = match stopped {
         Some(verdict) => verdict,
-        None if actions.is_empty() => Verdict::Settled,
-        None => Verdict::Acting,
+        None if !actions.is_empty() => Verdict::Acting,
+        None if untold => Verdict::Waiting(Wait::Unheard),
+        None => Verdict::Settled,
     };
     Plan { verdict, actions }
 }
@@ -496,7 +514,9 @@ fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
         // not wait any longer (H20), unless it has copies elsewhere: the last of them lets it go.
         _ => match (evidence, our_finalizer(slot)) {
             (Evidence::SourceDeleting(_), Some(_)) if !slot.last => waiting(Wait::SourceEnding),
-            (Evidence::SourceDeleting(_), Some(name)) => acting([Action::Finalizer { name, add: false }]),
+            (Evidence::SourceDeleting(_), Some(name)) => {
+                tell_source(slot, Action::Finalizer { name, add: false })
+            }
             _ => match slot.stray {
                 Some(finalizer) => take_finalizer_off(slot, finalizer),
                 None => Plan { verdict: Verdict::Settled, actions: smallvec![] },
@@ -512,7 +532,7 @@ fn take_finalizer_off(slot: &Slot<'_>, name: &Name) -> Plan {
         Ready::KindUnserved => waiting(Wait::Kind),
         Ready::Resting | Ready::Rejected | Ready::Contended => waiting(Wait::Rest),
         Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding => {
-            acting([Action::Finalizer { name: name.clone(), add: false }])
+            tell_source(slot, Action::Finalizer { name: name.clone(), add: false })
         }
     }
 }
@@ -584,6 +604,14 @@ fn reports_something_new(slot: &Slot<'_>, target: &Object) -> bool {
         let report = Record::report(source, target);
         !report.is_none() && slot.record.reported != report
     })
+}
+
+/// Writes to the source, unless it would not hear.
+fn tell_source(slot: &Slot<'_>, action: Action) -> Plan {
+    match slot.telling {
+        Telling::Now => acting([action]),
+        Telling::Later => waiting(Wait::Unheard),
+    }
 }
 
 fn waiting(wait: Wait) -> Plan {

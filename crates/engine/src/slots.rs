@@ -99,6 +99,10 @@ pub struct Passing {
     pub rests: Option<Digest>,
     /// The server looked at it and refused it: somebody has to change something.
     pub rejected: bool,
+    /// How often in a row its source did not take what it was told, a status or a finalizer. That holds up nothing else.
+    pub unheard: u8,
+    /// Its source is told nothing until then.
+    pub silent_until: u64,
     /// What a write told about its namespace, where the view that we follow cannot tell.
     pub namespace: Told,
     /// The last fault, in the server's words; the only thing that is stored for explanations.
@@ -120,6 +124,8 @@ impl Seldom for Passing {
             rest_until: 0,
             rests: None,
             rejected: false,
+            unheard: 0,
+            silent_until: 0,
             namespace: Told::Nothing,
             fault: None,
         };
@@ -139,8 +145,17 @@ impl Seldom for Passing {
             && self.rest_until == 0
             && self.rests.is_none()
             && !self.rejected
+            && self.unheard == 0
+            && self.silent_until == 0
             && self.namespace == Told::Nothing
             && self.fault.is_none()
+    }
+}
+
+impl Passing {
+    /// When something is tried again that failed, if that is yet to come.
+    pub(crate) fn next_try(&self, now: u64) -> Option<u64> {
+        [self.rest_until, self.silent_until].into_iter().filter(|at| *at > now).min()
     }
 }
 

@@ -98,7 +98,10 @@ pub(crate) fn why(process: &dyn Aboard, slot: &Key) -> (String, bool) {
     let verdict = process.engine().verdict(slot);
     let held = matches!(
         verdict,
-        Some(Verdict::Held(_) | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Contention))
+        Some(
+            Verdict::Held(_)
+                | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::Contention)
+        )
     );
     let text = verdict.map_or_else(|| "no verdict".to_owned(), |verdict| format!("{verdict:?}"));
     (text, held)

@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_mailbox_no_verb_is_a_wildcard_and_only_status_and_the_own_token_are_written() {
+    fn h44_in_a_mailbox_no_verb_is_a_wildcard_and_only_status_and_the_own_token_are_written() {
         let writes: Vec<Rule> = in_mailbox("me")
             .into_iter()
             .filter(|rule| rule.verbs.iter().any(|verb| !READ.contains(&verb.as_str())))

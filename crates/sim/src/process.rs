@@ -309,7 +309,7 @@ impl Process {
         use mailboat_engine::plan::{Verdict, Wait};
         matches!(
             self.engine.verdict(slot),
-            Some(Verdict::Held(_) | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest))
+            Some(Verdict::Held(_) | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard))
         )
     }
 

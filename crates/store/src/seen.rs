@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn h3_a_lost_link_takes_nothing_away_that_was_seen() {
+    fn h03_a_lost_link_takes_nothing_away_that_was_seen() {
         for doubt in [Doubt::Lost, Doubt::Unauthorized, Doubt::NotListed, Doubt::Relisting, Doubt::Unreadable]
         {
             assert!(!doubt.is_total(), "{doubt}");

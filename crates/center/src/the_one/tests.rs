@@ -109,7 +109,7 @@ fn upsync_sets_that_others_say_already_are_left_out() {
 }
 
 #[test]
-fn it_spills_into_further_configs_before_it_outgrows_an_object() {
+fn h30_it_spills_into_further_configs_before_it_outgrows_an_object() {
     let mut the_one = TheOne::default();
     for number in 0..20_000 {
         the_one.carry(carried(

@@ -146,7 +146,7 @@ fn example_one_arrives_in_each_mailbox_in_the_form_meant_for_it() {
 }
 
 #[test]
-fn what_is_only_true_in_the_workspace_stays_there() {
+fn h35_what_is_only_true_in_the_workspace_stays_there() {
     let source = object(
         WORKSPACE,
         "deployments.apps",
@@ -363,7 +363,7 @@ fn what_cannot_be_customized_is_held_and_says_why() {
 }
 
 #[test]
-fn a_changed_customizer_or_location_wakes_what_reads_it() {
+fn h40_a_changed_customizer_or_location_wakes_what_reads_it() {
     let (knowledge, route) = (knowledge(), translator(&everything_in_apps()));
     let view = View::new(&knowledge.store);
     route

@@ -11,13 +11,14 @@ use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
+use super::flights::{Aims, Flight};
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere};
 use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
-use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Verdict, Wanted, plan};
+use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Telling, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
@@ -25,21 +26,9 @@ use crate::slots::{Reading, Settled, SlotId, Told, Written};
 use crate::want::StatusReturn;
 use crate::warrant::LOOK_AGAIN_AFTER;
 
-/// Names a call under way.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// Names a call under way. A later one is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Ticket(pub u64);
-
-/// A call under way: for which slot, and what it does.
-#[derive(Debug)]
-pub(crate) struct Flight {
-    pub(crate) slot: SlotId,
-    pub(crate) work: Work,
-    /// What was intended, if something was delivered: a failure of it does not hold up another intent.
-    intent: Option<Digest>,
-    /// The status that is brought back, and to which source, if one is: by the time of the answer the copy may have
-    /// another, and the source may be another.
-    status: Option<Digest>,
-}
 
 /// What a call under way does for its slot.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,7 +57,7 @@ impl Engine {
             self.settle(store);
         }
         self.try_those_away(now);
-        while self.flights.len() < self.options.in_flight {
+        while self.flights.places_taken(now) < self.options.in_flight {
             let Some((slot, _)) = self.plans.pop(now) else {
                 if !self.unsettled.is_empty() {
                     return Next::Again;
@@ -84,7 +73,10 @@ impl Engine {
             }
             self.nothing_to_try(slot);
         }
-        Next::Idle
+        match self.flights.place_free_at() {
+            Some(at) => Next::WaitUntil(at),
+            None => Next::Idle,
+        }
     }
 
     /// How a call went.
@@ -95,7 +87,7 @@ impl Engine {
         ticket: Ticket,
         reply: Result<Reply, Fault>,
     ) -> Option<Next> {
-        let flight = self.flights.remove(&ticket)?;
+        let flight = self.flights.end(ticket)?;
         let id = flight.slot;
         if let Some(state) = self.slots.get_mut(id) {
             state.under_way = false;
@@ -103,18 +95,16 @@ impl Engine {
         }
         let follow_up = match reply {
             Ok(reply) => {
-                if let Some(cluster) = self.slots.get(id).map(|state| state.key.cluster.clone()) {
-                    self.cluster_answers(&cluster);
-                }
+                self.cluster_answers(&flight.at.cluster);
                 self.succeeded(now, store, id, flight, &reply)
             }
             Err(fault) => {
-                self.failed(now, id, &flight.work, flight.intent, &fault);
+                self.failed(now, &flight, &fault);
                 None
             }
         };
         if let Some((work, call)) = follow_up {
-            return Some(self.launch(id, work, None, call));
+            return Some(self.launch(now, id, work, call, Aims::default()));
         }
         self.plan_later(id, Urgency::Live);
         None
@@ -203,7 +193,7 @@ impl Engine {
             None if gone => self.forget(id),
             // What rests is looked at again when its rest is over, whoever asked for this look.
             None => self.wake_after_rest(now, id),
-            Some(Action::ConfirmGone(source)) => return self.begin_to_look(id, sight, source),
+            Some(Action::ConfirmGone(source)) => return self.begin_to_look(now, id, sight, source),
             Some(Action::Delete(_)) if self.takes_others_along(store, id) => {
                 let why = "it defines a kind of which objects of ours stand there, and they would go with it";
                 self.rest_for(now, id, LOOK_AGAIN_AFTER, why);
@@ -247,6 +237,7 @@ impl Engine {
             likeness: sight.likeness,
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
+            telling: if state.passing.silent_until > now { Telling::Later } else { Telling::Now },
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
             missing: state.passing.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
@@ -297,13 +288,7 @@ impl Engine {
                 let status = target
                     .filter(|_| matches!(action, Action::Report(_)))
                     .and_then(|target| Some(Record::report(sight.source.as_deref()?, target)));
-                let launched = self.launch(id, Work::Act(action), intent, call);
-                if let Next::Call(ticket, _) = &launched
-                    && let Some(flight) = self.flights.get_mut(ticket)
-                {
-                    flight.status = status;
-                }
-                Some(launched)
+                Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status }))
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {
@@ -334,7 +319,7 @@ impl Engine {
             return None;
         }
         let call = crate::compose::look_before(&state.key, met.version);
-        Some(self.launch(id, Work::LookBefore, None, call))
+        Some(self.launch(now, id, Work::LookBefore, call, Aims::default()))
     }
 
     fn looked_before(&mut self, now: u64, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
@@ -394,18 +379,12 @@ impl Engine {
         })
     }
 
-    fn launch(&mut self, id: SlotId, work: Work, intent: Option<Digest>, call: Call) -> Next {
-        if let Some(state) = self.slots.get_mut(id) {
+    fn launch(&mut self, now: u64, slot: SlotId, work: Work, call: Call, aims: Aims) -> Next {
+        if let Some(state) = self.slots.get_mut(slot) {
             state.under_way = true;
         }
-        Next::Call(self.ticket(id, work, intent), call)
-    }
-
-    pub(super) fn ticket(&mut self, slot: SlotId, work: Work, intent: Option<Digest>) -> Ticket {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.flights.insert(ticket, Flight { slot, work, intent, status: None });
-        ticket
+        let at = call.key.clone();
+        Next::Call(self.flights.begin(Flight { slot, work, at, aims, since: now }), call)
     }
 
     fn succeeded(
@@ -418,8 +397,15 @@ impl Engine {
     ) -> Option<(Work, Call)> {
         let state = self.slots.get_mut(id)?;
         if let Some(passing) = state.passing.said() {
-            (passing.attempts, passing.rest_until, passing.fault) = (0, 0, None);
-            (passing.rests, passing.rejected) = (None, false);
+            if flight.tells_source(&state.key) {
+                (passing.unheard, passing.silent_until) = (0, 0);
+            } else {
+                (passing.attempts, passing.rest_until) = (0, 0);
+                (passing.rests, passing.rejected) = (None, false);
+            }
+            if passing.attempts == 0 && passing.unheard == 0 {
+                passing.fault = None;
+            }
         }
         let action = match flight.work {
             Work::Act(action) => action,
@@ -496,7 +482,7 @@ impl Engine {
                 state.passing.written = Some(Written::Ended(warrant.uid().clone()));
             }
             Action::Report(_) => {
-                state.record.reported = flight.status.unwrap_or(Digest::NONE);
+                state.record.reported = flight.aims.status.unwrap_or(Digest::NONE);
                 self.report_is_answered(store, id, &reply.body);
             }
             Action::LookBefore { version } => {

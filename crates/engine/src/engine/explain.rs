@@ -141,8 +141,8 @@ impl Engine {
             changed,
             next,
             fault: state.passing.fault.as_deref().map(str::to_owned),
-            attempts: state.passing.attempts,
-            rests: state.passing.rest_until.saturating_sub(now),
+            attempts: state.passing.attempts.max(state.passing.unheard),
+            rests: state.passing.next_try(now).map_or(0, |at| at - now),
         })
     }
 }
@@ -202,6 +202,7 @@ impl fmt::Display for Wait {
             Self::SourceEnding => "its source is being deleted",
             Self::Overlaid => "the object that it adds fields to is not there",
             Self::Rest => "its last write failed and is tried again later",
+            Self::Unheard => "its source could not be written to, which is tried again later",
             Self::Contention => "another hand keeps rewriting it, so it is put right more slowly",
             Self::Scope => "all that belongs together is being evaluated first",
         })

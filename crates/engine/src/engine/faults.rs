@@ -3,11 +3,11 @@
 
 use std::hash::BuildHasher;
 
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Fault, FaultKind};
 
 use super::carry::Work;
+use super::flights::Flight;
 use super::{Away, Engine};
 use crate::fans::RouteIndex;
 use crate::plan::{Action, Verdict, Wait};
@@ -19,14 +19,8 @@ use crate::standing::Part;
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
 
 impl Engine {
-    pub(super) fn failed(
-        &mut self,
-        now: u64,
-        id: SlotId,
-        work: &Work,
-        intent: Option<Digest>,
-        fault: &Fault,
-    ) {
+    pub(super) fn failed(&mut self, now: u64, flight: &Flight, fault: &Fault) {
+        let (id, work, intent) = (flight.slot, &flight.work, flight.aims.intent);
         if matches!(fault.kind, FaultKind::Conflict | FaultKind::NotFound)
             && let Some(state) = self.slots.get_mut(id)
         {
@@ -36,6 +30,12 @@ impl Engine {
             }
         }
         match fault.kind {
+            _ if self.slots.get(id).is_some_and(|state| flight.tells_source(&state.key)) => {
+                if matches!(work, Work::Act(Action::Report(_))) {
+                    self.report_is_lost(&flight.at, id);
+                }
+                self.not_heard(now, id, fault);
+            }
             // That it is not there is an answer.
             FaultKind::NotFound if *work == Work::Act(Action::Read) => {
                 if let Some(state) = self.slots.get_mut(id) {
@@ -91,6 +91,28 @@ impl Engine {
         }
     }
 
+    /// A slot's source did not take what it was told. It is told again later, and nothing else waits for that: what stands
+    /// in the slot has nothing to do with it.
+    fn not_heard(&mut self, now: u64, id: SlotId, fault: &Fault) {
+        let Some(state) = self.slots.get_mut(id) else { return };
+        let passing = &mut *state.passing;
+        let attempt = passing.unheard;
+        passing.unheard = attempt.saturating_add(1);
+        passing.fault = Some(fault.text.as_str().into());
+        let delay = match fault.kind {
+            // Somebody was faster: it is decided anew at once.
+            FaultKind::Conflict if attempt == 0 => return,
+            FaultKind::Retry(Some(after)) => {
+                u64::try_from(after.as_millis()).unwrap_or(u64::MAX).min(self.options.back_off_most)
+            }
+            _ => {
+                let delay = self.options.back_off(attempt);
+                delay / 2 + jitter(&state.key, attempt, delay)
+            }
+        };
+        state.passing.silent_until = now + delay;
+    }
+
     /// Puts a slot off, longer each time.
     pub(super) fn rest(&mut self, now: u64, id: SlotId, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
@@ -111,8 +133,7 @@ impl Engine {
     /// Sees to it that a slot is looked at when its rest is over.
     pub(super) fn wake_after_rest(&mut self, now: u64, id: SlotId) {
         let Some(state) = self.slots.get(id) else { return };
-        let until = state.passing.rest_until;
-        if until > now {
+        if let Some(until) = state.passing.next_try(now) {
             let fan = state.claims.first().map(|claim| claim.fan);
             let lane = fan.map_or(RouteIndex(u32::MAX), |fan| self.lane(fan));
             self.plans.push_later(id, lane, until);

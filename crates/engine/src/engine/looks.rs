@@ -4,6 +4,7 @@ use mailboat_object::key::Key;
 use mailboat_object::wire::Fault;
 
 use super::carry::{Ticket, Work};
+use super::flights::{Aims, Flight};
 use super::sight::{Sight, WantedHere};
 use super::{Engine, Next};
 use crate::look::Look;
@@ -15,7 +16,7 @@ use crate::warrant::{Evidence, SourceDeleting, SourceGone};
 
 impl Engine {
     /// Asks for a look at a slot's source, and keeps what the look is to confirm.
-    pub(super) fn begin_to_look(&mut self, id: SlotId, sight: Sight, source: Key) -> Option<Next> {
+    pub(super) fn begin_to_look(&mut self, now: u64, id: SlotId, sight: Sight, source: Key) -> Option<Next> {
         let state = self.slots.get_mut(id)?;
         let (gone, ending) = match sight.wanted {
             WantedHere::No(Evidence::SourceGone(gone)) => {
@@ -32,13 +33,15 @@ impl Engine {
         };
         (state.passing.gone, state.passing.ending) = (gone, ending);
         state.under_way = true;
-        let ticket = self.ticket(id, Work::Act(Action::ConfirmGone(source.clone())), None);
+        let work = Work::Act(Action::ConfirmGone(source.clone()));
+        let (at, aims) = (source.clone(), Aims::default());
+        let ticket = self.flights.begin(Flight { slot: id, work, at, aims, since: now });
         Some(Next::Look(ticket, source))
     }
 
     /// What a fresh look at a source found.
     pub fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
-        let Some(flight) = self.flights.remove(&ticket) else { return };
+        let Some(flight) = self.flights.end(ticket) else { return };
         let id = flight.slot;
         let Some(state) = self.slots.get_mut(id) else { return };
         state.under_way = false;

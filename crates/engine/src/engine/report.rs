@@ -2,7 +2,7 @@
 //! lost in between may lead to a server that was restored from before, and what nobody read nobody misses.
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{ClusterId, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId, Version};
 use mailboat_object::object::Keep;
 use mailboat_store::seen::{Change, Seen};
 use mailboat_store::store::Store;
@@ -22,9 +22,16 @@ impl Engine {
         };
         let Some(made) = decode(&source, &self.manager, body, Keep::Head) else { return };
         let shown = store.get(&source).present().is_some_and(|seen| seen.version >= made.version);
-        if !shown {
+        if shown {
+            self.unshown.remove(&source);
+        } else {
             self.unshown.insert(source, (made.version, id));
         }
+    }
+
+    /// A report was not taken: it is made once more at the latest when the link to its source comes back.
+    pub(super) fn report_is_lost(&mut self, source: &Key, id: SlotId) {
+        self.unshown.insert(source.clone(), (Version(u64::MAX), id));
     }
 
     /// A source is shown as it was after a report to it, or later, or is gone.
@@ -44,6 +51,9 @@ impl Engine {
             if let Some(state) = self.slots.get_mut(id) {
                 state.record.reported = Digest::NONE;
                 state.settled = None;
+                if let Some(passing) = state.passing.said() {
+                    passing.silent_until = 0;
+                }
                 self.plan_later(id, Urgency::Listed);
             }
         }

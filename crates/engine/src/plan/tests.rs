@@ -194,6 +194,7 @@ fn answer_from(
         likeness: Likeness::Same,
         record,
         ready: Ready::Yes,
+        telling: Telling::Now,
         apply: true,
         permit: Permit::Open,
         last: true,

@@ -26,7 +26,7 @@ fn a_source_reaches_all_its_destinations_and_then_nothing_is_written() {
 }
 
 #[test]
-fn a_restart_with_nothing_changed_writes_nothing() {
+fn h10_a_restart_with_nothing_changed_writes_nothing() {
     let mut world = world();
     world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
     configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
@@ -59,7 +59,7 @@ fn a_field_taken_out_of_the_source_goes_from_the_copy_and_a_foreign_one_stays() 
 }
 
 #[test]
-fn handing_over_between_placements_writes_nothing() {
+fn h15_handing_over_between_placements_writes_nothing() {
     let mut world = world();
     let copy = key("florin", "configmaps", "till", "pos");
     world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
@@ -78,7 +78,7 @@ fn handing_over_between_placements_writes_nothing() {
 }
 
 #[test]
-fn a_customizers_change_reaches_its_readers_only() {
+fn h40_a_customizers_change_reaches_its_readers_only() {
     let mut world = world();
     let customizer = key("workload", "customizers", "", "colors");
     world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "red" }));
@@ -106,7 +106,7 @@ fn a_customizers_change_reaches_its_readers_only() {
 }
 
 #[test]
-fn what_cannot_be_customized_is_held_and_never_sent_by_half() {
+fn h14_what_cannot_be_customized_is_held_and_never_sent_by_half() {
     let mut world = world();
     let mut custom = config_map("1");
     custom["metadata"]["annotations"] = json!({ "customizer": "missing" });
@@ -183,7 +183,7 @@ fn a_missing_namespace_is_made_first() {
 }
 
 #[test]
-fn two_tenants_with_equal_names_do_not_meet_and_related_objects_come_along() {
+fn h22_two_tenants_with_equal_names_do_not_meet_and_related_objects_come_along() {
     let mut world = world();
     for tenant in ["tenant", "workload"] {
         world.put(&key(tenant, "configmaps", "till", "db"), config_map(tenant));

@@ -10,13 +10,13 @@ fn a_cluster_that_is_away_delays_itself_only_and_catches_up() {
     let mut world = world();
     world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
     let florin = key("florin", "configmaps", "till", "pos");
-    world.servers.get_mut(&florin.cluster).unwrap().away = true;
+    world.servers.get_mut(&florin.cluster).unwrap().link = Link::Away;
     configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
     known(&mut world);
     world.run_for(10_000);
     assert!(world.object(&key("guilder", "configmaps", "till", "pos")).is_some());
     assert!(world.object(&florin).is_none());
-    world.servers.get_mut(&florin.cluster).unwrap().away = false;
+    world.servers.get_mut(&florin.cluster).unwrap().link = Link::Up;
     world.run_for(120_000);
     assert!(world.object(&florin).is_some());
 }
@@ -73,22 +73,81 @@ fn h24_a_fight_slows_down_and_says_with_whom() {
 }
 
 #[test]
-fn a_cluster_that_is_away_is_tried_by_one_slot_at_a_time() {
+fn h25_a_cluster_that_is_away_is_tried_by_one_slot_at_a_time() {
     let mut world = world();
     for n in 0..50 {
         world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
     }
     let florin = key("florin", "configmaps", "till", "c00").cluster;
-    world.servers.get_mut(&florin).unwrap().away = true;
+    world.servers.get_mut(&florin).unwrap().link = Link::Away;
     configure(&mut world, translator("p1", &[FLORIN]));
     known(&mut world);
     world.run_for(300_000);
     let tries = world.servers[&florin].refusals;
     assert!(tries < 100, "{tries} tries while it was away");
-    world.servers.get_mut(&florin).unwrap().away = false;
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
     world.run_for(120_000);
     let copies = world.servers[&florin].objects.keys().filter(|key| key.name.starts_with('c')).count();
     assert_eq!(copies, 50);
+}
+
+#[test]
+fn a_cluster_that_answers_nothing_holds_up_itself_alone() {
+    let mut world = world();
+    let copies_at = |world: &World, cluster: &str| {
+        let objects = world.servers[&key(cluster, "configmaps", "till", "").cluster].objects.keys();
+        objects.filter(|key| key.name.starts_with('c')).count()
+    };
+    for n in 0..200 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:03}")), config_map("1"));
+    }
+    let florin = copy().cluster;
+    world.servers.get_mut(&florin).unwrap().link = Link::Hangs;
+    configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
+    known(&mut world);
+    world.run_for(20_000);
+    assert_eq!(copies_at(&world, "guilder"), 200, "the other edge waits along");
+    let most = 64 * 4;
+    assert!((1..=most).contains(&world.unanswered.len()), "{} calls hang", world.unanswered.len());
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
+    world.give_up();
+    world.run_for(120_000);
+    assert_eq!(copies_at(&world, "florin"), 200);
+}
+
+#[test]
+fn a_source_that_cannot_be_told_anything_is_not_the_fault_of_its_copies_cluster() {
+    let mut world = world();
+    let (mailbox, edge) = (key("tenant", "configmaps", "till", "pos"), copy());
+    let other = key("florin", "configmaps", "till", "second");
+    world.put(&mailbox, config_map("1"));
+    world.put(&key("tenant", "configmaps", "till", "second"), config_map("1"));
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&mailbox.cluster).unwrap().link = Link::Away;
+    let mut ready = world.object(&edge).unwrap().clone();
+    ready["status"] = json!({ "ready": 3 });
+    world.put(&edge, ready);
+    world.run_for(1_000);
+    let tried = world.servers[&mailbox.cluster].refusals;
+    assert!((1..10).contains(&tried), "it was told {tried} times in a second");
+    assert_eq!(
+        world.engine.verdict(&edge),
+        Some(&Verdict::Waiting(Wait::Unheard)),
+        "{}",
+        explain(&world, &edge)
+    );
+    let mut rewritten = world.object(&edge).unwrap().clone();
+    rewritten["data"]["a"] = json!("another hand");
+    world.put(&edge, rewritten);
+    world.remove(&other);
+    world.run_for(1);
+    assert!(world.object(&other).is_some(), "{}", explain(&world, &other));
+    assert_eq!(world.object(&edge).unwrap()["data"]["a"], "1", "{}", explain(&world, &edge));
+    world.servers.get_mut(&mailbox.cluster).unwrap().link = Link::Up;
+    world.run_for(120_000);
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
 }
 
 #[test]

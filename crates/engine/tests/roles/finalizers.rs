@@ -64,12 +64,12 @@ fn a_source_with_several_copies_waits_for_the_last_of_them() {
     world.run();
     let other = key("guilder", "configmaps", "till", "pos");
     assert!(world.object(&copy()).is_some() && world.object(&other).is_some());
-    world.servers.get_mut(&other.cluster).unwrap().away = true;
+    world.servers.get_mut(&other.cluster).unwrap().link = Link::Away;
     world.remove(&source());
     world.run_for(60_000);
     assert!(world.object(&copy()).is_none() && world.object(&other).is_some());
     assert!(world.object(&source()).is_some(), "it has a copy at an edge that is away");
-    world.servers.get_mut(&other.cluster).unwrap().away = false;
+    world.servers.get_mut(&other.cluster).unwrap().link = Link::Up;
     world.run_for(600_000);
     assert!(world.object(&other).is_none() && world.object(&source()).is_none());
 }

@@ -56,7 +56,7 @@ fn h04_a_source_made_again_while_nobody_ran_keeps_its_copy() {
 fn h06_whatever_becomes_unreachable_no_source_is_ever_deleted() {
     let mut world = delivered(12);
     for edge in ["florin", "guilder"] {
-        world.servers.get_mut(&numbered(edge, 0).cluster).unwrap().away = true;
+        world.servers.get_mut(&numbered(edge, 0).cluster).unwrap().link = Link::Away;
         world.unserve(edge, "configmaps");
     }
     world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
@@ -121,13 +121,13 @@ fn h13_a_definition_that_goes_takes_no_copies_along() {
 fn h19_h22_what_is_withdrawn_goes_where_it_can_and_elsewhere_as_soon_as_it_can() {
     let mut world = delivered(1);
     let (florin, guilder) = (numbered("florin", 0), numbered("guilder", 0));
-    world.servers.get_mut(&florin.cluster).unwrap().away = true;
+    world.servers.get_mut(&florin.cluster).unwrap().link = Link::Away;
     world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
     world.run_for(60_000);
     assert!(world.object(&guilder).is_none(), "it waits for an edge that has nothing to do with it");
     assert!(world.object(&florin).is_some());
     let server = world.servers.get_mut(&florin.cluster).unwrap();
-    server.away = false;
+    server.link = Link::Up;
     server.loses_replies = 1;
     world.run_for(600_000);
     assert!(world.object(&florin).is_none());

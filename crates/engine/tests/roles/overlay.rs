@@ -59,7 +59,7 @@ fn fields_on_a_users_object_follow_and_go_and_the_object_stays() {
 }
 
 #[test]
-fn a_field_that_somebody_else_owns_is_not_taken_from_them() {
+fn h25_a_field_that_somebody_else_owns_is_not_taken_from_them() {
     let mut world = world();
     let mut theirs = config_map("1");
     theirs["metadata"]["annotations"] = json!({ "count": "theirs" });
@@ -128,7 +128,7 @@ fn what_a_first_delivery_meets_is_adopted_if_its_source_asks_for_that() {
 }
 
 #[test]
-fn an_object_of_another_owner_is_not_adopted_whoever_asks() {
+fn h12_an_object_of_another_owner_is_not_adopted_whoever_asks() {
     let mut world = world();
     let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "theirs" },
         "metadata": { "labels": { "mailboat.dev/owner": "another" } } });

@@ -41,7 +41,7 @@ fn what_a_first_delivery_meets_unseen_is_let_go_at_once() {
 }
 
 #[test]
-fn renamed_configuration_deletes_nothing() {
+fn h08_renamed_configuration_deletes_nothing() {
     let mut world = world();
     world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
     configure(&mut world, translator("old-name", &[FLORIN]));

@@ -10,7 +10,7 @@ pub(crate) use mailboat_store::interest::Filter;
 pub(crate) use serde_json::{Value, json};
 
 pub(crate) use crate::roles::{Skeleton, edge_syncer, publisher, translator, workload_syncer};
-pub(crate) use crate::server::key;
+pub(crate) use crate::server::{Link, key};
 pub(crate) use crate::world::World;
 
 // Destinations are numbered as the clusters are named.

@@ -7,6 +7,17 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply, Verb};
 use serde_json::{Map, Value, json};
 
+/// What becomes of calls to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Link {
+    #[default]
+    Up,
+    /// None gets through.
+    Away,
+    /// They are taken, and none is answered.
+    Hangs,
+}
+
 /// One cluster's objects, and the watch events that nobody has read yet.
 #[derive(Default)]
 pub(crate) struct Server {
@@ -26,8 +37,8 @@ pub(crate) struct Server {
     pub(crate) seconds: u64,
     /// Under which name users write.
     pub(crate) user: Option<&'static str>,
-    /// While true, no call gets through.
-    pub(crate) away: bool,
+    /// What becomes of calls.
+    pub(crate) link: Link,
     /// The next calls are carried out, and their answers lost.
     pub(crate) loses_replies: usize,
     /// Objects with this value are refused.
@@ -92,7 +103,7 @@ impl Server {
     }
 
     pub(crate) fn call(&mut self, call: &Call) -> Answer {
-        if self.away {
+        if self.link == Link::Away {
             self.refusals += 1;
             return Err(Fault::new(FaultKind::Away, "connection refused"));
         }

@@ -47,13 +47,13 @@ fn what_is_delivered_waits_and_is_refused_is_counted_as_it_changes() {
     world.remove(&taken);
     world.run();
     assert_eq!(world.engine.counts(&of("p1")), counts(6, 0, 0, 0));
-    world.servers.get_mut(&ClusterId::new("guilder")).unwrap().away = true;
+    world.servers.get_mut(&ClusterId::new("guilder")).unwrap().link = Link::Away;
     world.put(&key("workload", "configmaps", "till", "one"), config_map("2"));
     world.run_for(2_000);
     assert_eq!(world.engine.counts(&at("guilder")), counts(2, 1, 0, 0));
     assert_eq!(listed(&world, &at("guilder"))[0].verdict, Verdict::Waiting(Wait::Cluster));
     // What is withdrawn is counted no more.
-    world.servers.get_mut(&ClusterId::new("guilder")).unwrap().away = false;
+    world.servers.get_mut(&ClusterId::new("guilder")).unwrap().link = Link::Up;
     world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
     world.run();
     assert_eq!(world.engine.counts(&at("florin")), Counts::default());
@@ -160,7 +160,7 @@ fn what_is_not_current_tells_which_generation_stands_there() {
     configure(&mut world, translator("p1", &[FLORIN]));
     known(&mut world);
     world.run();
-    world.servers.get_mut(&ClusterId::new("florin")).unwrap().away = true;
+    world.servers.get_mut(&ClusterId::new("florin")).unwrap().link = Link::Away;
     world.put(&source(), generation(5));
     world.run_for(2_000);
     let told = listed(&world, &at("florin"));

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use crate::roles::returning;
 
 #[test]
-fn status_comes_back_to_the_source() {
+fn h23_a_status_comes_back_to_the_source_and_does_not_chase_itself() {
     let mut world = world();
     let (mailbox, edge) =
         (key("tenant", "configmaps", "till", "pos"), key("florin", "configmaps", "till", "pos"));
@@ -103,7 +103,7 @@ fn every_slot_can_be_explained() {
         assert!(told.contains(part), "{part:?} is not said:\n{told}");
     }
     assert!(!told.contains("must not be shown"), "{told}");
-    world.servers.get_mut(&copy.cluster).unwrap().away = true;
+    world.servers.get_mut(&copy.cluster).unwrap().link = Link::Away;
     world.put(&key("workload", "configmaps", "till", "pos"), config_map("2"));
     world.run_for(5_000);
     let told = explain(&world).unwrap();

@@ -78,7 +78,7 @@ fn what_a_scope_alone_answers_for_is_not_anothers_though_others_read_its_source(
     }
     known(&mut world);
     world.run();
-    world.servers.get_mut(&copy().cluster).unwrap().away = true;
+    world.servers.get_mut(&copy().cluster).unwrap().link = Link::Away;
     world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
     world.run_for(60_000);
     assert!(world.object(&copy()).is_some(), "its edge is away");
@@ -92,14 +92,14 @@ fn a_look_that_could_not_be_acted_on_at_once_is_made_again() {
     configure(&mut world, translator("p1", &[FLORIN]));
     known(&mut world);
     world.run();
-    world.servers.get_mut(&copy().cluster).unwrap().away = true;
+    world.servers.get_mut(&copy().cluster).unwrap().link = Link::Away;
     world.remove(&source());
     world.run_for(60_000);
     assert!(world.object(&copy()).is_some());
     // Made again, which nobody hears of: the link to the source is lost, and what was seen last is that it went.
     world.put(&source(), config_map("1"));
     world.servers.get_mut(&source().cluster).unwrap().events.clear();
-    world.servers.get_mut(&copy().cluster).unwrap().away = false;
+    world.servers.get_mut(&copy().cluster).unwrap().link = Link::Up;
     world.run_for(60_000);
     assert!(world.object(&copy()).is_some(), "deleted by what a look found a minute ago");
 }
@@ -377,7 +377,7 @@ fn every_delete_carries_uid_and_version() {
 }
 
 #[test]
-fn h3_a_lost_link_deletes_nothing_and_makes_no_copy_a_source() {
+fn h03_a_lost_link_deletes_nothing_and_makes_no_copy_a_source() {
     let mut world = world();
     let source = key("workload", "configmaps", "till", "pos");
     let copy = key("florin", "configmaps", "till", "pos");
@@ -412,7 +412,7 @@ fn h3_a_lost_link_deletes_nothing_and_makes_no_copy_a_source() {
 }
 
 #[test]
-fn a_route_configured_between_two_pages_of_a_first_list_deletes_nothing() {
+fn h02_a_route_configured_between_two_pages_of_a_first_list_deletes_nothing() {
     let mut world = world();
     for name in ["a", "b", "c"] {
         world.put(&key("workload", "configmaps", "till", name), config_map("1"));
@@ -440,7 +440,7 @@ fn a_route_configured_between_two_pages_of_a_first_list_deletes_nothing() {
 }
 
 #[test]
-fn what_is_held_undecided_is_not_withdrawn_after_a_restart() {
+fn h07_what_is_held_undecided_is_not_withdrawn_after_a_restart() {
     let mut world = world();
     let copy = key("florin", "configmaps", "till", "pos");
     let customizer = key("workload", "customizers", "", "c1");

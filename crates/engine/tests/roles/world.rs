@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_engine::engine::{Engine, Next, Options};
+use mailboat_engine::engine::{Engine, Next, Options, Ticket};
 use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_engine::mark::{Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId};
@@ -18,7 +18,7 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings};
 use serde_json::{Value, json};
 
 use crate::roles::marks;
-use crate::server::{Server, key};
+use crate::server::{Link, Server, key};
 
 pub(crate) struct World {
     pub(crate) servers: BTreeMap<ClusterId, Server>,
@@ -35,6 +35,8 @@ pub(crate) struct World {
     labelled: BTreeSet<(ClusterId, KindId)>,
     /// How much is kept of what is followed from now on.
     pub(crate) keep: Keep,
+    /// Calls that no server answered.
+    pub(crate) unanswered: Vec<Ticket>,
 }
 
 impl World {
@@ -50,6 +52,7 @@ impl World {
             kind: Serving::Itself,
             labelled: BTreeSet::new(),
             keep: Keep::Whole,
+            unanswered: Vec::new(),
         };
         for (number, cluster) in clusters.iter().enumerate() {
             world.servers.insert(ClusterId::new(cluster), Server::default());
@@ -303,7 +306,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, ticket: mailboat_engine::engine::Ticket, source: &Key) {
+    fn look(&mut self, ticket: Ticket, source: &Key) {
         let found = Look {
             object: match self.object(source) {
                 None => Sighted::Missing,
@@ -318,11 +321,15 @@ impl World {
         self.engine.looked(self.now, ticket, Ok(found));
     }
 
-    fn answer(&mut self, ticket: mailboat_engine::engine::Ticket, call: Call) {
+    fn answer(&mut self, ticket: Ticket, call: Call) {
         let mut next = Some((ticket, call));
         while let Some((ticket, call)) = next.take() {
             let server = self.servers.get_mut(&call.key.cluster).unwrap();
             server.seconds = self.now / 1_000;
+            if server.link == Link::Hangs {
+                self.unanswered.push(ticket);
+                return;
+            }
             let reply = server.call(&call);
             let reads = matches!(call.verb, Verb::Get | Verb::GetAt(_));
             if reply.is_ok() && !call.dry_run && !reads {
@@ -331,6 +338,14 @@ impl World {
             if let Some(Next::Call(ticket, call)) = self.engine.done(self.now, &self.store, ticket, reply) {
                 next = Some((ticket, call));
             }
+        }
+    }
+
+    /// Calls that no server answered are given up.
+    pub(crate) fn give_up(&mut self) {
+        for ticket in std::mem::take(&mut self.unanswered) {
+            let fault = Fault::new(FaultKind::Retry(None), "no answer");
+            drop(self.engine.done(self.now, &self.store, ticket, Err(fault)));
         }
     }
 

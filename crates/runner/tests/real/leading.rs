@@ -26,7 +26,7 @@ const TIMES: Times = Times {
 const SOME: usize = 20;
 
 #[tokio::test]
-async fn a_standby_takes_over_from_a_leader_that_stops_dies_or_is_cut_off_and_two_never_write() {
+async fn h45_a_standby_takes_over_from_a_leader_that_stops_dies_or_is_cut_off_and_two_never_write() {
     let waters = Waters::fill().await;
     let ledger = Ledger::default();
     let target = waters.world.edge(TARGET).access(ADMIN).unwrap();

@@ -17,7 +17,7 @@ fn stocked() -> Rig {
 }
 
 #[test]
-fn h2_before_the_first_list_is_complete_nothing_is_absent() {
+fn h02_before_the_first_list_is_complete_nothing_is_absent() {
     let mut rig = stocked();
     assert_eq!(rig.seen(&key("one", "tea")), Known::Unknown(Doubt::NotListed));
     rig.step(0);
@@ -35,7 +35,7 @@ fn h2_before_the_first_list_is_complete_nothing_is_absent() {
 }
 
 #[test]
-fn h3_a_lost_link_deletes_nothing() {
+fn h03_a_lost_link_deletes_nothing() {
     let mut rig = stocked();
     rig.quiet();
     let heard = rig.news.len();
@@ -51,7 +51,7 @@ fn h3_a_lost_link_deletes_nothing() {
 }
 
 #[test]
-fn h5_a_failed_list_is_not_an_empty_list() {
+fn h05_a_failed_list_is_not_an_empty_list() {
     let failures: [(&str, &[u8]); 6] = [
         ("nothing", b""),
         ("a page of a proxy", b"<html>502 Bad Gateway</html>"),
@@ -95,7 +95,7 @@ fn h5_a_failed_list_is_not_an_empty_list() {
 }
 
 #[test]
-fn h5_a_list_that_breaks_off_concludes_nothing() {
+fn h05_a_list_that_breaks_off_concludes_nothing() {
     let mut rig = stocked();
     rig.quiet();
     for name in [ALE, "beer", "cider", "gin", "rum"] {
@@ -154,7 +154,7 @@ fn h37_what_was_deleted_while_the_link_was_down_is_seen_afterwards() {
 }
 
 #[test]
-fn h9_an_object_made_again_under_its_name_is_another_object() {
+fn h09_an_object_made_again_under_its_name_is_another_object() {
     let mut rig = stocked();
     rig.quiet();
     rig.cut(0);

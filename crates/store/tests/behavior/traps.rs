@@ -470,7 +470,7 @@ fn an_empty_workspace_of_the_endpoint_that_went_is_not_known_to_be_empty() {
 }
 
 #[test]
-fn an_unserved_kind_is_unknown_and_stays_so_until_it_is_listed_again() {
+fn h07_an_unserved_kind_is_unknown_and_stays_so_until_it_is_listed_again() {
     for by_discovery in [false, true] {
         let mut rig = Rig::new(Mode::Whole);
         for name in ["ale", "beer", "cider"] {

@@ -119,7 +119,7 @@ fn cause(verdict: &Verdict) -> (NotCurrentState, &'static str) {
                 Wait::TargetEnding => "CopyBeingDeleted",
                 Wait::SourceEnding => "SourceBeingDeleted",
                 Wait::Overlaid => "ObjectMissing",
-                Wait::Rest => "TriedAgainLater",
+                Wait::Rest | Wait::Unheard => "TriedAgainLater",
                 Wait::Contention => "ContendedByAnother",
                 Wait::Scope => "BeingEvaluated",
             };
