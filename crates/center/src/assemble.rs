@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mailboat_api::names::{annotation, object as fixed};
 use mailboat_cluster::{ConfigError, Connection, Rate, ServerAddress, Source, Transport};
+use mailboat_engine::breaker::Threshold;
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_object::json::Raw;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub parts: Parts,
     /// How it installs syncers in edges whose kubeconfig it is given; `None`: it does not.
     pub installs: Option<Installing>,
+    /// What it does by rule.
+    pub rules: Rules,
     /// What it says of itself and counts.
     pub instruments: Arc<Instruments>,
 }
@@ -49,9 +52,18 @@ impl Settings {
     /// A center over this provider workspace, alone, with everything else as usual.
     pub fn new(source: Source, provider: &str) -> Self {
         let provider = provider.to_owned();
-        let (parts, instruments) = (Parts::default(), Arc::default());
-        Self { source, provider, rate: None, election: None, parts, installs: None, instruments }
+        let (parts, rules, instruments) = (Parts::default(), Rules::default(), Arc::default());
+        Self { source, provider, rate: None, election: None, parts, installs: None, rules, instruments }
     }
+}
+
+/// Where a center draws lines.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Rules {
+    /// When an edge is silent.
+    pub silence: Limits,
+    /// When a withdrawal is too large to go unasked.
+    pub threshold: Threshold,
 }
 
 /// What is chosen of how syncers are installed.
@@ -102,7 +114,8 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     let way: Arc<dyn Transport> = Arc::new(connection.at(&format!("/clusters/{provider}")));
     let installs = settings.installs.map(|chosen| Arc::new(installs(chosen, connection.address())));
     let ways: Arc<dyn Ways> = Arc::new(connection);
-    let mut process = process(ways, Arc::clone(&way), &provider, &settings.provider, installs);
+    let mut process =
+        process(ways, Arc::clone(&way), &provider, &settings.provider, settings.rules, installs);
     process.instruments(settings.instruments);
     if !settings.parts.are_all() {
         let parts = settings.parts;
@@ -122,19 +135,21 @@ pub fn process(
     way: Arc<dyn Transport>,
     provider: &ClusterId,
     path: &str,
+    rules: Rules,
     installs: Option<Arc<Installs>>,
 ) -> Process<CenterRole> {
     let owner = OwnerId(Name::new(&format!("center-{provider}")));
     let manager = Name::new(FIELD_MANAGER);
     let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(StandardMarks::new(owner.clone()))];
-    let engine = Engine::new(owner.clone(), manager.clone(), marks, Options::default());
+    let options = Options { threshold: rules.threshold, ..Options::default() };
+    let engine = Engine::new(owner.clone(), manager.clone(), marks, options);
     let seed = mailboat_object::digest::digest_of_value(&owner.0.as_str().into()).bits();
     let identity = Identity {
         owner,
         manager: manager.clone(),
         provider: provider.clone(),
         provider_path: Arc::from(path),
-        silence: Limits::default(),
+        silence: rules.silence,
         installs,
     };
     let role = CenterRole::new(identity);

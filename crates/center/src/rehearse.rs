@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use mailboat_api::edge::{EdgePlacementSpec, SinglePlacement, ValidationError};
 use mailboat_api::names::group;
+use mailboat_engine::breaker::Threshold;
 use mailboat_engine::engine::{Engine, Next, Options};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, RouteId, Sources};
@@ -84,8 +85,11 @@ impl Rehearsal {
         let owner = OwnerId(Name::new(&format!("center-{provider}")));
         let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(owner.clone()));
         let known::Known { store, news, read, reported } = known::learn(listed);
-        // No call is ever under way, so none is ever made.
-        let options = Options { in_flight: 0, ..Options::default() };
+        // No call is ever under way, so none is ever made. And nothing is too much: like a process that starts, a rehearsal does not
+        // know to which placement a copy that nobody claims belonged, and what it does not look after at all, such as a mailbox's
+        // rights, would count as lost.
+        let threshold = Threshold { at_least: usize::MAX, ..Threshold::default() };
+        let options = Options { in_flight: 0, threshold, ..Options::default() };
         let mut engine = Engine::new(owner, Name::new(FIELD_MANAGER), vec![Arc::clone(&marks)], options);
         let mut destinations = BTreeMap::new();
         for (number, (uid, cluster)) in (1..).zip(&setting.mailboxes) {
@@ -129,6 +133,12 @@ impl Rehearsal {
     /// The placements that were read.
     pub fn placements(&self) -> impl Iterator<Item = &Key> {
         self.placements.keys()
+    }
+
+    /// The placement that a route belongs to, as users know it.
+    fn named(&self, route: &RouteId) -> String {
+        let placement = self.placements.keys().find(|placement| route_name(placement) == route.0);
+        placement.map_or_else(|| route.0.to_string(), |placement| format!("EdgePlacement {}", placement.name))
     }
 
     /// Makes the routes of all placements.

@@ -30,6 +30,8 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
         let server = arguments.syncer_server.clone();
         assemble::Installing { image, server }
     });
+    settings.rules.threshold = arguments.caution.threshold();
+    settings.rules.silence.silent_after_seconds = arguments.silent_after.as_secs();
     let listener = listen(arguments.listen, &settings.instruments).await?;
     tracing::info!(address = %listener.address(), "health and metrics are served");
     assemble::run(settings, stop.received()).await.map_err(|bad| refusal(bad.to_string()))

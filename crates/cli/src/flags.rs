@@ -2,6 +2,7 @@
 
 mod api;
 mod asking;
+mod caution;
 mod center;
 mod customize;
 mod hub;

@@ -41,6 +41,7 @@ fn settings(arguments: &SyncerArguments) -> Settings {
     }
     settings.rate = arguments.rate();
     settings.heartbeat_period = arguments.heartbeat_period;
+    settings.threshold = arguments.caution.threshold();
     settings
 }
 

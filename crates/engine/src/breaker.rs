@@ -33,6 +33,13 @@ impl Default for Threshold {
     }
 }
 
+impl Threshold {
+    /// Whether to lose so many of all that were delivered is too much to go unasked.
+    pub fn is_much(self, losses: usize, delivered: usize) -> bool {
+        losses >= self.at_least && losses * 100 > delivered * self.over_percent
+    }
+}
+
 /// Collects withdrawals by scope and says which may go.
 #[derive(Default)]
 pub struct Breaker {
@@ -146,8 +153,7 @@ impl Breaker {
     }
 
     fn is_much(&self, state: &Scope) -> bool {
-        state.proposed.len() >= self.threshold.at_least
-            && state.proposed.len() * 100 > state.delivered * self.threshold.over_percent
+        self.threshold.is_much(state.proposed.len(), state.delivered)
     }
 
     /// The word on one withdrawal in a scope.

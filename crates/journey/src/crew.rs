@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_center::assemble as center;
+use mailboat_engine::breaker::Threshold;
 use mailboat_engine::engine::Engine;
 use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::Role;
@@ -54,7 +55,7 @@ impl Running {
         lock(sea).starts(who, identity.owner.0.to_string(), syncer::FIELD_MANAGER);
         let ways = [&mailbox, &edge.cluster].map(|cluster| Arc::new(Link::new(sea, who, cluster)));
         let [mailbox, edge] = ways;
-        Some(Self::run(sea, syncer::process(identity, mailbox, edge)))
+        Some(Self::run(sea, syncer::process(identity, Threshold::default(), mailbox, edge)))
     }
 
     /// Starts the center.
@@ -63,7 +64,7 @@ impl Running {
         lock(sea).starts(who, format!("center-{provider}"), center::FIELD_MANAGER);
         let chart = Arc::new(Chart { sea: Arc::clone(sea), who });
         let way = Arc::new(Link::new(sea, who, provider));
-        Self::run(sea, center::process(chart, way, provider, path, None))
+        Self::run(sea, center::process(chart, way, provider, path, center::Rules::default(), None))
     }
 
     fn run<R: Role + Send + 'static>(sea: &Shared, mut process: Process<R>) -> Self {

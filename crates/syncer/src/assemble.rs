@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_cluster::{ConfigError, Connection, Rate, Source, Transport};
+use mailboat_engine::breaker::Threshold;
 use mailboat_engine::engine::{Engine, Options};
 use mailboat_engine::mark::Marks;
 use mailboat_object::json::Raw;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// How often the syncer says that it is alive.
     pub heartbeat_period: Duration,
+    /// When a withdrawal is too large to go unasked.
+    pub threshold: Threshold,
 }
 
 impl Settings {
@@ -55,6 +58,7 @@ impl Settings {
             namespace: "default".to_owned(),
             rate: None,
             heartbeat_period: Duration::from_secs(30),
+            threshold: Threshold::default(),
         }
     }
 }
@@ -146,7 +150,7 @@ impl Syncer {
             center: identity.mailbox.clone(),
             heartbeat: ConfigKind::SyncerConfig.kind(),
         });
-        let mut process = process(identity, mailbox_way, edge_way);
+        let mut process = process(identity, settings.threshold, mailbox_way, edge_way);
         process.instruments(instruments);
         process.run(stop).await;
         tracing::info!("the syncer has ended");
@@ -156,6 +160,7 @@ impl Syncer {
 /// The process of a syncer between two places.
 pub fn process(
     identity: Identity,
+    threshold: Threshold,
     mailbox: Arc<dyn Transport>,
     edge: Arc<dyn Transport>,
 ) -> Process<SyncerRole> {
@@ -163,7 +168,8 @@ pub fn process(
         Arc::new(SyncerMarks::downsynced(identity.owner.clone())),
         Arc::new(SyncerMarks::upsynced(identity.owner.clone())),
     ];
-    let engine = Engine::new(identity.owner.clone(), identity.manager.clone(), marks, Options::default());
+    let options = Options { threshold, ..Options::default() };
+    let engine = Engine::new(identity.owner.clone(), identity.manager.clone(), marks, options);
     let seed = mailboat_object::digest::digest_of_value(&identity.owner.0.as_str().into()).bits();
     let role = SyncerRole::new(identity.clone());
     let (mailbox_place, edge_place) = (role.mailbox_place(), role.edge_place());

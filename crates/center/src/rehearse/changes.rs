@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_api::edge::ObjectReference;
+use mailboat_engine::breaker::Threshold;
 use mailboat_engine::mark::Marked;
 use mailboat_engine::plan::{Action, Expect, Verdict, Wait};
 use mailboat_engine::route::RouteId;
@@ -54,7 +55,8 @@ type Steps = BTreeMap<Key, (Step, Option<Digest>, String)>;
 
 /// What would be done after the change and is not being done before it, by edge and object.
 pub fn changes(before: &Rehearsal, after: &Rehearsal) -> Vec<Change> {
-    let (known, steps) = (before.steps(), after.steps());
+    let (known, mut steps) = (before.steps(), after.steps());
+    before.ask_first(&mut steps);
     let mut edges = before.edges();
     edges.extend(after.edges());
     let new = steps.into_iter().filter(|(slot, (step, intent, _))| {
@@ -100,6 +102,30 @@ impl Rehearsal {
         steps
     }
 
+    /// Makes questions of deletions where a placement, as it is now, would lose so much at once that the center asks first.
+    fn ask_first(&self, steps: &mut Steps) {
+        let (mut delivered, mut losses): (BTreeMap<&RouteId, usize>, BTreeMap<&RouteId, Vec<&Key>>) =
+            (BTreeMap::new(), BTreeMap::new());
+        for slot in self.engine.slots() {
+            let ours = self.object(slot).is_some_and(|copy| matches!(self.marks.read(copy), Marked::Ours(_)));
+            let Some((route, _)) = self.engine.claims(slot).next().filter(|_| ours) else { continue };
+            *delivered.entry(route).or_default() += 1;
+            if steps.get(slot).is_some_and(|(step, ..)| *step == Step::Delete) {
+                losses.entry(route).or_default().push(slot);
+            }
+        }
+        for (route, losses) in losses {
+            let all = delivered.get(route).copied().unwrap_or_default();
+            if Threshold::default().is_much(losses.len(), all) {
+                let why =
+                    format!("{} of the {all} copies of {} would go at once", losses.len(), self.named(route));
+                for slot in losses {
+                    steps.insert(slot.clone(), (Step::AwaitConfirmation, None, why.clone()));
+                }
+            }
+        }
+    }
+
     fn step(&self, slot: &Key) -> Option<(Step, Option<Digest>, String)> {
         let explained = self.engine.explain(0, &self.store, slot)?;
         let mark = match self.object(slot).map(|copy| self.marks.read(copy)) {
@@ -112,14 +138,11 @@ impl Rehearsal {
             return None;
         }
         match &explained.verdict {
-            Verdict::Held(change) => {
-                return Some((Step::AwaitConfirmation, None, format!("change {change}")));
-            }
             Verdict::Waiting(Wait::Undecided(hold)) => return Some((Step::Hold, None, hold.reason.clone())),
             Verdict::Refused(refusal) => {
                 return Some((Step::Conflict, None, format!("{}: {refusal}", reason_of(refusal))));
             }
-            Verdict::Settled | Verdict::Acting | Verdict::Waiting(_) => {}
+            Verdict::Settled | Verdict::Acting | Verdict::Waiting(_) | Verdict::Held(_) => {}
         }
         let intent = self.engine.intent(&self.store, slot);
         let differs = intent.is_some() && intent != mark.as_ref().map(|mark| mark.intent);

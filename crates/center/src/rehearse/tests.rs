@@ -39,11 +39,18 @@ fn placement(env: &str) -> Value {
         "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "labelSelectors": [{ "matchLabels": { "app": "shop" } }] }] } })
 }
 
-/// Two edges, one placement, and two ConfigMaps of which one is meant; and what stands in the mailboxes.
+/// Two edges, one placement, and two ConfigMaps of which one is meant; and what stands in the mailbox of florin.
 fn world(env: &str, copies: Vec<Value>) -> Rehearsal {
+    world_of(env, &["page"], copies)
+}
+
+/// The same, with these ConfigMaps that are meant.
+fn world_of(env: &str, pages: &[&str], copies: Vec<Value>) -> Rehearsal {
     let ((florin, at_florin), (guilder, at_guilder)) = (edge("florin", "prod"), edge("guilder", "test"));
-    let page = json!({ "metadata": { "name": "page", "namespace": "shop", "labels": { "app": "shop" },
-        "annotations": { "edge.kubestellar.io/expand-parameters": "true" } }, "data": { "at": "%(city)" } });
+    let page = |name: &&str| {
+        json!({ "metadata": { "name": name, "namespace": "shop", "labels": { "app": "shop" },
+        "annotations": { "edge.kubestellar.io/expand-parameters": "true" } }, "data": { "at": "%(city)" } })
+    };
     let other = json!({ "metadata": { "name": "other", "namespace": "shop" } });
     let namespace = || json!({ "metadata": { "name": "shop" } });
     let listed = [
@@ -52,7 +59,7 @@ fn world(env: &str, copies: Vec<Value>) -> Rehearsal {
         listed("wmw", "edgeplacements.edge.kubestellar.io", vec![placement(env)]),
         listed("wmw", "singleplacementslices.edge.kubestellar.io", vec![]),
         listed("wmw", "namespaces", vec![namespace()]),
-        listed("wmw", "configmaps", vec![page, other]),
+        listed("wmw", "configmaps", pages.iter().map(page).chain([other]).collect()),
         listed("mb-florin", "namespaces", vec![namespace()]),
         listed("mb-florin", "configmaps", copies),
         listed("mb-guilder", "namespaces", vec![]),
@@ -72,9 +79,13 @@ fn world(env: &str, copies: Vec<Value>) -> Rehearsal {
 
 /// The copy at florin, as the center would have made it.
 fn copy_at_florin() -> Value {
-    let empty = world("prod", vec![]);
+    copy_of("page")
+}
+
+fn copy_of(page: &str) -> Value {
+    let empty = world_of("prod", &[page], vec![]);
     let placement = empty.placements.values().next().unwrap();
-    let source = empty.object(&key("wmw", "configmaps", "shop", "page")).unwrap();
+    let source = empty.object(&key("wmw", "configmaps", "shop", page)).unwrap();
     let to = Destination {
         id: empty.destinations[&Uid::parse("uid-florin")],
         cluster: ClusterId::new("mb-florin"),
@@ -83,7 +94,7 @@ fn copy_at_florin() -> Value {
     let want = placement.translator.project(source, &to, &view).unwrap().remove(0);
     let json = empty.marks.write(&want, None).unwrap();
     let mut copy: Value = serde_json::from_slice(&json).unwrap();
-    copy["metadata"]["uid"] = json!("uid-of-the-copy");
+    copy["metadata"]["uid"] = json!(format!("uid-of-the-copy-of-{page}"));
     copy
 }
 
@@ -117,6 +128,32 @@ fn a_placement_that_moves_creates_here_and_deletes_there() {
     let at_florin = before.why(&key("wmw", "configmaps", "shop", "page"), Some("florin")).unwrap();
     let hop = &at_florin.placements[0].edges[0].hops[0];
     assert!(hop.state.contains("as wanted"), "{hop:?}");
+}
+
+#[test]
+fn what_the_center_would_ask_about_first_is_told_and_only_that() {
+    // What the center keeps in a mailbox besides, its own and nobody's copy, is none of a placement's losses.
+    let own = |n: usize| {
+        let mut own = copy_at_florin();
+        let mark = own["metadata"]["annotations"]["mailboat.dev/mark"].as_str().unwrap_or_default();
+        own["metadata"]["annotations"]["mailboat.dev/mark"] = json!(mark.replace("wmw", "imw"));
+        own["metadata"]["name"] = json!(format!("own{n}"));
+        own
+    };
+    let with_own = || (0..20).map(own).chain([copy_at_florin()]).collect::<Vec<_>>();
+    let moved = changes(&world("prod", with_own()), &world("test", with_own()));
+    assert_eq!(said(&moved), ["at-florin Delete page", "at-guilder Create page"]);
+
+    let pages = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let much = |env: &str| world_of(env, &pages, pages.iter().map(|page| copy_of(page)).collect());
+    let moved = changes(&much("prod"), &much("test"));
+    let asked: Vec<&Change> = moved.iter().filter(|one| one.step == Step::AwaitConfirmation).collect();
+    assert_eq!(asked.len(), 12, "{moved:?}");
+    assert!(
+        asked[0].why.starts_with("12 of the 12 copies of EdgePlacement shops would go"),
+        "{:?}",
+        asked[0]
+    );
 }
 
 #[test]

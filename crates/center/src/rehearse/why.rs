@@ -189,8 +189,10 @@ impl Rehearsal {
             took_seconds: at.zip(changed(source)).map(|(at, changed)| at.saturating_sub(changed)),
         });
         if !ours && let Some(first) = explained.claims.first() {
-            told.held =
-                Some(format!("{} wants it there too, and the older of two goes first", first.route.0));
+            told.held = Some(format!(
+                "{} wants it there too, and the older of two goes first",
+                self.named(&first.route)
+            ));
         } else if !settled {
             told.held = Some(explained.verdict.to_string());
         }

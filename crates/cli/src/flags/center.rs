@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,6 +12,7 @@ use mailboat_center::parts::Part;
 use mailboat_cluster::{Rate, Source};
 
 use super::LogFormat;
+use super::caution::CautionFlags;
 
 const NOTES: &str = "\
 Examples:
@@ -54,6 +56,12 @@ pub struct CenterArguments {
     /// The center's URL as these edges reach it, if that is not the kubeconfig's own
     #[arg(long, value_name = "URL", requires = "syncer_image", value_parser = super::server_url)]
     pub syncer_server: Option<String>,
+    /// How long an edge may be silent before its SyncTarget is not Ready any more, such as 90s or 5m; nothing is withdrawn for that
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = super::syncer::period)]
+    pub silent_after: Duration,
+    /// When somebody is asked first
+    #[command(flatten)]
+    pub caution: CautionFlags,
     /// Where health and metrics are served: address:port, or :port for every address
     #[arg(long, value_name = "ADDRESS", default_value = ":8080", value_parser = super::syncer::listen_address)]
     pub listen: SocketAddr,

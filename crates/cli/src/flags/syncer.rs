@@ -10,6 +10,8 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_registration::names::{check_namespace, check_object_name};
 use mailboat_runner::listen::DEFAULT_ADDRESS;
 
+use super::caution::CautionFlags;
+
 /// Carry one mailbox to its cluster, and bring back what the cluster reports
 #[derive(Debug, Parser)]
 #[command(name = "mailboat-syncer", version, max_term_width = 100, after_long_help = SYNCER_NOTES)]
@@ -60,6 +62,9 @@ pub struct SyncerArguments {
     /// How often the syncer says in the mailbox that it is alive, such as 30s or 5m
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = period)]
     pub heartbeat_period: Duration,
+    /// When somebody is asked first
+    #[command(flatten)]
+    pub caution: CautionFlags,
     /// Where health and metrics are served: address:port, or :port for every address
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS, value_parser = listen_address)]
     pub listen: SocketAddr,
@@ -154,7 +159,7 @@ impl SyncerArguments {
 }
 
 /// `30s`, `5m` or `1h`; not less than a second.
-fn period(text: &str) -> Result<Duration, String> {
+pub(super) fn period(text: &str) -> Result<Duration, String> {
     let seconds = |digits: &str, factor: u64| digits.parse::<u64>().ok()?.checked_mul(factor);
     let read = match text.split_at_checked(text.len().saturating_sub(1)) {
         Some((digits, "s")) => seconds(digits, 1),
