@@ -109,11 +109,39 @@ pub enum Doubt {
     Withdrawn,
     /// The kind is bound to another identity than before: what it shows now are other objects.
     IdentityChanged,
-    /// The endpoint that showed this cluster was taken out of the view.
+    /// The endpoint that showed this cluster was taken out of the view. Stays last: all are counted by it.
     EndpointRemoved,
 }
 
+/// A doubt that is added before the last one is not forgotten among all of them.
+const _: () = assert!(Doubt::ALL.len() == Doubt::EndpointRemoved as usize + 1);
+
 impl Doubt {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::NotFollowed,
+        Self::NotListed,
+        Self::Relisting,
+        Self::Lost,
+        Self::Unauthorized,
+        Self::Refused,
+        Self::NoEndpoint,
+        Self::NotEngaged,
+        Self::CatchingUp,
+        Self::BindingsBehind,
+        Self::Claimed,
+        Self::Filtered,
+        Self::WentBack,
+        Self::OlderThanKnown,
+        Self::Unreadable,
+        Self::Malformed,
+        Self::Unserved,
+        Self::Forbidden,
+        Self::Withdrawn,
+        Self::IdentityChanged,
+        Self::EndpointRemoved,
+    ];
+
     /// Whether what was shown before may have changed since, unseen: nobody reads along.
     pub(crate) fn is_behind(self) -> bool {
         matches!(
@@ -267,34 +295,11 @@ pub enum News {
 mod tests {
     use super::*;
 
-    const ALL: [Doubt; 21] = [
-        Doubt::NotFollowed,
-        Doubt::NotListed,
-        Doubt::Relisting,
-        Doubt::Lost,
-        Doubt::Unauthorized,
-        Doubt::Refused,
-        Doubt::NoEndpoint,
-        Doubt::NotEngaged,
-        Doubt::CatchingUp,
-        Doubt::BindingsBehind,
-        Doubt::Claimed,
-        Doubt::Filtered,
-        Doubt::WentBack,
-        Doubt::OlderThanKnown,
-        Doubt::Unreadable,
-        Doubt::Malformed,
-        Doubt::Unserved,
-        Doubt::Forbidden,
-        Doubt::Withdrawn,
-        Doubt::IdentityChanged,
-        Doubt::EndpointRemoved,
-    ];
-
     #[test]
     fn every_doubt_has_a_sentence_of_its_own() {
-        let sentences: std::collections::BTreeSet<String> = ALL.iter().map(ToString::to_string).collect();
-        assert_eq!(sentences.len(), ALL.len(), "{sentences:?}");
+        let sentences: std::collections::BTreeSet<String> =
+            Doubt::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(sentences.len(), Doubt::ALL.len(), "{sentences:?}");
         for sentence in sentences {
             assert!(sentence.len() > 20 && !sentence.ends_with('.'), "{sentence}");
         }

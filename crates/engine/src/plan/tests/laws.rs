@@ -37,29 +37,6 @@ const READY: [Ready; 8] = [
 ];
 const LIKENESS: [Likeness; 4] = [Likeness::Same, Likeness::Outdated, Likeness::Rewritten, Likeness::Unread];
 const PERMITS: [Permit; 3] = [Permit::Open, Permit::Pending, Permit::Held(ChangeId(1))];
-const DOUBTS: [Doubt; 21] = [
-    Doubt::NotFollowed,
-    Doubt::NotListed,
-    Doubt::Relisting,
-    Doubt::Lost,
-    Doubt::Unauthorized,
-    Doubt::Refused,
-    Doubt::NoEndpoint,
-    Doubt::NotEngaged,
-    Doubt::CatchingUp,
-    Doubt::BindingsBehind,
-    Doubt::Claimed,
-    Doubt::Filtered,
-    Doubt::WentBack,
-    Doubt::OlderThanKnown,
-    Doubt::Unreadable,
-    Doubt::Malformed,
-    Doubt::Unserved,
-    Doubt::Forbidden,
-    Doubt::Withdrawn,
-    Doubt::IdentityChanged,
-    Doubt::EndpointRemoved,
-];
 
 /// What may stand in a slot, and what is known of whose it is.
 struct Standing<'a> {
@@ -79,7 +56,9 @@ fn standings<'a>(objects: [&'a Object; 2], marks: &'a [Marked], nobodys: &'a Mar
     };
     let mut all = vec![bare(Seen::Absent(absence()), false)];
     all.extend(
-        DOUBTS.iter().flat_map(|doubt| [false, true].map(|missing| bare(Seen::Unknown(*doubt), missing))),
+        Doubt::ALL
+            .into_iter()
+            .flat_map(|doubt| [false, true].map(|missing| bare(Seen::Unknown(doubt), missing))),
     );
     for target in objects {
         for marked in marks {
