@@ -456,14 +456,11 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
             }
             // Created once, then its place's own; or about to go.
             (_, Delivery::CreateOnly | Delivery::Keep) | (Likeness::Same, _) => None,
-            (Likeness::Unread, _) => {
-                actions.push(Action::Compare);
-                None
-            }
-            (Likeness::Outdated | Likeness::Rewritten, _) => {
+            (likeness, _) => {
                 let stopped = not_now(slot);
                 if stopped.is_none() {
-                    actions.push(write(target, how));
+                    let unread = likeness == Likeness::Unread;
+                    actions.push(if unread { Action::Compare } else { write(target, how) });
                 }
                 stopped
             }

@@ -287,6 +287,25 @@ fn h20_a_source_does_not_wait_for_a_copy_that_is_gone() {
 }
 
 #[test]
+fn what_failed_is_not_tried_again_before_its_time() {
+    let waits = |plan: Plan, wait, what: &str| {
+        assert_eq!((plan.verdict, plan.actions.len()), (Verdict::Waiting(wait), 0), "{what}");
+    };
+    let unheard = |slot: &mut Slot<'_>| slot.telling = Telling::Later;
+    let plan = answer(&Form::No(deleting(false)), Seen::Absent(absence()), &Marked::Nobodys, unheard);
+    waits(plan, Wait::Unheard, "a finalizer to take off");
+    let form = Form::By(want(Delivery::Apply, Adopt::Never, StatusReturn::Off, true));
+    let (bare, none) = (object(false, &[]), Record::default());
+    let plan = answer_from(&bare, &none, &form, Seen::Absent(absence()), &Marked::Nobodys, unheard);
+    waits(plan, Wait::Unheard, "a finalizer to put on");
+    let target = object(false, &[]);
+    let plan = answer(&plain(Delivery::Apply), Seen::Present(&target), &mark("us", false), |slot| {
+        (slot.likeness, slot.ready) = (Likeness::Unread, Ready::Resting);
+    });
+    waits(plan, Wait::Rest, "a comparison");
+}
+
+#[test]
 fn h16_what_was_to_stay_stays_whatever_the_configuration_says_by_then() {
     let target = object(false, &[]);
     for evidence in [gone(true), deleting(true), deselected()] {

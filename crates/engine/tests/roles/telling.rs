@@ -26,6 +26,27 @@ fn h23_a_status_comes_back_to_the_source_and_does_not_chase_itself() {
 }
 
 #[test]
+fn a_status_that_is_refused_is_tried_rarely_and_comes_back_when_it_is_not() {
+    let mut world = world();
+    let mailbox = key("tenant", "configmaps", "till", "pos");
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    world.servers.get_mut(&mailbox.cluster).unwrap().refuses = Some("1");
+    let mut ready = world.object(&copy()).unwrap().clone();
+    ready["status"] = json!({ "ready": 3 });
+    world.put(&copy(), ready);
+    world.run_for(600_000);
+    let tries = world.servers[&mailbox.cluster].refusals;
+    assert!((2..30).contains(&tries), "{tries} tries in ten minutes");
+    world.servers.get_mut(&mailbox.cluster).unwrap().refuses = None;
+    world.run_for(120_000);
+    assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled));
+}
+
+#[test]
 fn status_comes_back_into_the_object_itself_where_its_kind_has_no_subresource() {
     for (how, part) in [(StatusReturn::Inline, Part::Whole), (StatusReturn::Subresource, Part::Status)] {
         let mut world = world();

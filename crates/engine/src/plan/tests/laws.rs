@@ -339,6 +339,12 @@ fn is_lawful_as_a_whole(slot: &Slot<'_>, plan: &Plan) -> Result<(), &'static str
     if let Seen::Unknown(doubt) = slot.target {
         law(none || told_by_reading(doubt), "acts on what is not known")?;
     }
+    if matches!(slot.ready, Ready::Resting | Ready::Rejected | Ready::Contended) {
+        // What another hand keeps rewriting may still be withdrawn.
+        let contended = slot.ready == Ready::Contended && matches!(slot.wanted, Wanted::No(_));
+        let rests = only(|a| matches!(a, Action::Report(_) | Action::Finalizer { .. }));
+        law(contended || rests, "does not let it rest")?;
+    }
     if slot.telling == Telling::Later {
         let elsewhere = only(|a| !matches!(a, Action::Finalizer { .. } | Action::Report(_)));
         law(elsewhere, "tells a source what it does not hear")?;
