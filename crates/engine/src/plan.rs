@@ -319,13 +319,15 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
         Seen::Unknown(doubt) if told_by_reading(*doubt) && slot.ready == Ready::NamespaceMissing => {
             make(slot, want, absent_finalizer, how)
         }
-        // What the bindings of a place do not vouch for was not there a moment ago: a first delivery, which is not forced
-        // and lets go of what it meets, may make it.
-        Seen::Unknown(Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp | Doubt::BindingsBehind)
-            if slot.missing =>
-        {
-            make(slot, want, absent_finalizer, how)
-        }
+        // What the bindings of a place do not vouch for, or what its server lost, was not there a moment ago: a first
+        // delivery, which is not forced and lets go of what it meets, may make it.
+        Seen::Unknown(
+            Doubt::Claimed
+            | Doubt::NotEngaged
+            | Doubt::CatchingUp
+            | Doubt::BindingsBehind
+            | Doubt::OlderThanKnown,
+        ) if slot.missing => make(slot, want, absent_finalizer, how),
         // A create cannot go over anything, so what a moment ago was not there may be made that way.
         Seen::Unknown(doubt) if told_by_reading(*doubt) && slot.missing => {
             make(slot, want, absent_finalizer, How::Patch)
@@ -367,11 +369,18 @@ fn deliver(slot: &Slot<'_>, want: &Want) -> Plan {
 /// Whether an object about which this is known can be told from reading it. Where the followed view shows only what
 /// bears a label, that something is not shown will never mean that it is not there; nor does it where the view shows
 /// what is claimed; and a workspace that is not bound to the view yet is bound by what is written there first. After that
-/// a view, or the bindings that vouch for it, may catch up only with the next bookmark, a minute later.
+/// a view, or the bindings that vouch for it, may catch up only with the next bookmark, a minute later. And where a server
+/// seems to have gone back in time, no list will ever tell whether a copy that it does not show was deleted or lost; what
+/// stands there now is all that matters of a copy.
 pub(crate) fn told_by_reading(doubt: Doubt) -> bool {
     matches!(
         doubt,
-        Doubt::Filtered | Doubt::Claimed | Doubt::NotEngaged | Doubt::CatchingUp | Doubt::BindingsBehind
+        Doubt::Filtered
+            | Doubt::Claimed
+            | Doubt::NotEngaged
+            | Doubt::CatchingUp
+            | Doubt::BindingsBehind
+            | Doubt::OlderThanKnown
     )
 }
 

@@ -306,6 +306,22 @@ fn what_failed_is_not_tried_again_before_its_time() {
 }
 
 #[test]
+fn a_copy_that_its_server_seems_to_have_lost_is_read_and_made_again() {
+    let lost = || Seen::Unknown(Doubt::OlderThanKnown);
+    let plan = answer(&plain(Delivery::Apply), lost(), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::Read]);
+    let plan = answer(&plain(Delivery::Apply), lost(), &Marked::Nobodys, |slot| slot.missing = true);
+    assert_eq!(plan.actions.as_slice(), [Action::Deliver { expect: Expect::New, how: How::Apply }]);
+    // One that nobody wants is read as well, and nothing is left to do where it is gone.
+    let ours = Record { uid: Some(object(false, &[]).uid), ..Record::default() };
+    let (source, form) = (object(false, &[]), Form::No(deselected()));
+    let plan = answer_from(&source, &ours, &form, lost(), &Marked::Nobodys, |_| {});
+    assert_eq!(plan.actions.as_slice(), [Action::Read]);
+    let plan = answer_from(&source, &ours, &form, lost(), &Marked::Nobodys, |slot| slot.missing = true);
+    assert_eq!(plan.verdict, Verdict::Settled);
+}
+
+#[test]
 fn h16_what_was_to_stay_stays_whatever_the_configuration_says_by_then() {
     let target = object(false, &[]);
     for evidence in [gone(true), deleting(true), deselected()] {

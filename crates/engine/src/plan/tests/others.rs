@@ -76,7 +76,7 @@ fn what_a_filtered_view_does_not_show_is_read_and_made_only_if_it_is_missing() {
         let first = Action::Deliver { expect: Expect::New, how: How::Apply };
         assert_eq!(row(doubt, true), [first], "{doubt}: a first delivery lets go of what it meets");
     }
-    for doubt in [Doubt::Lost, Doubt::NotListed, Doubt::OlderThanKnown, Doubt::Withdrawn] {
+    for doubt in [Doubt::Lost, Doubt::NotListed, Doubt::WentBack, Doubt::Withdrawn] {
         assert_eq!(row(doubt, false), [], "{doubt}");
         assert_eq!(row(doubt, true), [], "{doubt}");
     }
