@@ -101,9 +101,11 @@ impl fmt::Display for Otherwise {
 pub struct LastSight {
     /// The latest version at which it is known to have been there, or at which it was seen to be deleted.
     version: Version,
+    /// The latest version at which it is known to have been there.
+    there_at: Version,
     /// When it was made, by its server's clock.
     made_seconds: Option<u64>,
-    /// The identity that its kind had, if that is known.
+    /// The identity that its kind had, if it had one; empty if it was not known then.
     identity: Option<Name>,
 }
 
@@ -111,7 +113,7 @@ impl LastSight {
     /// An object as it is shown.
     pub fn present(object: &Object) -> Self {
         let (version, made_seconds) = (object.version, object.created_seconds());
-        Self { version, made_seconds, identity: None }
+        Self { version, there_at: version, made_seconds, identity: None }
     }
 
     /// How a source came to be known to be gone, and what a copy of it remembers, if it is a copy of just that.
@@ -120,6 +122,7 @@ impl LastSight {
         let there_at = origin.map(|origin| origin.version);
         Self {
             version: deleted_at.max(there_at).unwrap_or_default(),
+            there_at: there_at.unwrap_or_default(),
             made_seconds: origin.and_then(|origin| origin.made_seconds),
             identity: origin.and_then(|origin| origin.identity.clone()),
         }
@@ -176,6 +179,9 @@ impl Definition {
     /// Whether it is the one that an object had when it was last seen.
     pub(crate) fn is_that_of(&self, sight: &LastSight) -> bool {
         let same_identity = match (&self.identity, &sight.identity) {
+            // Nobody had read the binding when the copy was made. What was written after the binding last was, is of the
+            // identity that it names.
+            (Some(_), Some(then)) if then.is_empty() => self.version < sight.there_at,
             (Some(now), Some(then)) => now == then,
             _ => true,
         };
@@ -194,7 +200,8 @@ mod tests {
     use super::*;
 
     fn sight(version: u64, made: Option<u64>) -> LastSight {
-        LastSight { version: Version(version), made_seconds: made, identity: Some(Name::new("i")) }
+        let version = Version(version);
+        LastSight { version, there_at: version, made_seconds: made, identity: Some(Name::new("i")) }
     }
 
     fn defined(version: u64, made: u64) -> Definition {
@@ -268,5 +275,21 @@ mod tests {
         assert_eq!(look(Serving::By(other)).judge(&sight(50, Some(1_000))), Err(Otherwise::Redefined));
         let unnamed = Definition { identity: None, ..defined(40, 500) };
         assert_eq!(look(Serving::By(unnamed)).judge(&sight(50, Some(1_000))), Ok(()));
+    }
+
+    #[test]
+    fn an_identity_that_nobody_had_read_is_that_of_a_binding_older_than_the_object() {
+        let unread = |there_at| LastSight {
+            version: Version(50),
+            there_at: Version(there_at),
+            made_seconds: Some(1_000),
+            identity: Some(Name::EMPTY),
+        };
+        let bound = || look(Serving::By(defined(40, 500)));
+        assert_eq!(bound().judge(&unread(41)), Ok(()));
+        // The binding was written since: it may have named another identity when the object was there, whenever it was
+        // made, and whenever the object was seen to go.
+        assert_eq!(bound().judge(&unread(40)), Err(Otherwise::Redefined));
+        assert_eq!(bound().judge(&unread(0)), Err(Otherwise::Redefined));
     }
 }
