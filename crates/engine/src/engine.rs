@@ -480,12 +480,15 @@ impl Engine {
         self.plans.push(slot, lane, urgency);
     }
 
-    /// Something is known elsewhere that a slot may depend on. Of what nobody claims nothing can be said before the
-    /// configuration was known as a whole for the first time, and then all of it is looked at: a start hears of every kind in
-    /// every cluster, and would decide the same about every copy each time.
+    /// Something is known of a slot's kind. Of what nobody claims little can be said before the configuration was known as a
+    /// whole for the first time, and then all of it is looked at: a start hears of every kind in every cluster, and would
+    /// decide the same about every copy each time. Only what waits for its own place is looked at before.
     pub(crate) fn plan_again(&mut self, slot: SlotId, urgency: Urgency) {
-        let undecided = |state: &SlotState| {
-            state.claims.is_empty() && matches!(state.verdict, Some(Verdict::Waiting(Wait::Undecided(_))))
+        let undecided = |state: &SlotState| match &state.verdict {
+            Some(Verdict::Waiting(Wait::Undecided(hold))) => {
+                state.claims.is_empty() && hold.on.as_ref() != Some(&state.key)
+            }
+            _ => false,
         };
         if self.was_known || !self.slots.get(slot).is_some_and(undecided) {
             self.plan_later(slot, urgency);

@@ -56,7 +56,7 @@ impl Engine {
                 let source = self.fans.get(fan).map(|fan| fan.source.clone());
                 self.evaluate_fan(store, fan);
                 if let Some(source) = source {
-                    self.settle_waiting(&source);
+                    self.settle_waiting(store, &source);
                 }
             }
             Evaluation::Leg(fan, to) => {

@@ -18,15 +18,15 @@ impl Engine {
     /// Something was learned.
     pub fn observe(&mut self, store: &Store, news: &News) {
         match news {
-            News::Object(change) => self.observe_object(change),
+            News::Object(change) => self.observe_object(store, change),
             News::Scope { place, cluster, kind, .. } => {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
-            News::CaughtUp { kind, .. } => self.settle_all_waiting(None, kind),
+            News::CaughtUp { kind, .. } => self.settle_all_waiting(store, None, kind),
         }
     }
 
-    fn observe_object(&mut self, change: &Change) {
+    fn observe_object(&mut self, store: &Store, change: &Change) {
         let urgency = urgency(&change.key, change.live);
         for reader in self.fans.woken_by(&change.key) {
             self.wake(reader, urgency);
@@ -51,7 +51,7 @@ impl Engine {
         self.observe_copy(change, urgency);
         self.observe_target(change, urgency);
         self.house(&change.key, urgency);
-        self.settle_waiting(&change.key);
+        self.settle_waiting(store, &change.key);
         self.report_is_shown(change);
     }
 
@@ -168,7 +168,7 @@ impl Engine {
         for namespace in of_kind(&self.homeless, cluster, kind) {
             self.house(&namespace, Urgency::Listed);
         }
-        self.settle_all_waiting(cluster, kind);
+        self.settle_all_waiting(store, cluster, kind);
         self.report_again(cluster, kind);
     }
 }

@@ -95,17 +95,22 @@ impl Engine {
         missed
     }
 
-    /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there.
-    pub(crate) fn settle_waiting(&mut self, source: &Key) {
+    /// More is known of a source: what nobody claims and waits for that is settled again. No claim leads there. Before the
+    /// configuration was known as a whole for the first time, only what has lost its source can be settled; all else goes
+    /// on waiting.
+    pub(crate) fn settle_waiting(&mut self, store: &Store, source: &Key) {
+        if !self.was_known && store.get(source).absent().is_none() {
+            return;
+        }
         for slot in self.waiting.remove(source).into_iter().flatten() {
-            self.plan_again(slot, Urgency::Listed);
+            self.plan_later(slot, Urgency::Listed);
         }
     }
 
     /// The same for every source of a kind, in one cluster or in any.
-    pub(crate) fn settle_all_waiting(&mut self, cluster: Option<&ClusterId>, kind: &KindId) {
+    pub(crate) fn settle_all_waiting(&mut self, store: &Store, cluster: Option<&ClusterId>, kind: &KindId) {
         for source in of_kind(&self.waiting, cluster, kind) {
-            self.settle_waiting(&source);
+            self.settle_waiting(store, &source);
         }
     }
 
@@ -168,7 +173,8 @@ impl Engine {
         }
         // A list of targets that is not complete is half a picture: what else would go with it is not known.
         if let Err(doubt) = store.range(&state.key.cluster, &state.key.kind, None) {
-            return Err(hold(&format!("what is known of its place: {doubt}")));
+            let reason = format!("what is known of its place: {doubt}");
+            return Err(Hold { reason, on: Some(state.key.clone()) });
         }
         let source = source_of(state, mark);
         let routes = self.routes_between(source, &state.key.cluster);

@@ -18,5 +18,6 @@ mod server;
 mod sought;
 mod standing;
 mod telling;
+mod unclaimed;
 mod withdrawal;
 mod world;
