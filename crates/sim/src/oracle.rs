@@ -14,7 +14,7 @@ use crate::servers::{
     Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
     workspace_of,
 };
-use crate::truth::{Ending, Read};
+use crate::truth::{Ending, Read, Source};
 use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
 /// No source has had so many lives: a look that whoever made it does not remember.
@@ -194,8 +194,12 @@ impl Oracle {
         for (life, _) in self.looks.values_mut() {
             *life = NOBODYS;
         }
-        self.starts_since_restore = self.starts_since_restore.map(|starts| starts + 1);
         count
+    }
+
+    /// A process began, which knows nothing of what was before.
+    pub(crate) fn process_began(&mut self) {
+        self.starts_since_restore = self.starts_since_restore.map(|starts| starts + 1);
     }
 
     /// The last call that changed anything, for people.
@@ -232,16 +236,25 @@ impl Oracle {
             return Open::All;
         }
         let forgets = in_the_past(servers) || servers.truth.identity > 0;
-        let sources = servers.truth.sources.keys();
-        let names: BTreeSet<String> =
-            sources.map(|(workspace, name)| format!("{}{name}", prefix_of(*workspace))).collect();
-        let slots =
-            (0..edges).flat_map(|number| names.iter().map(move |name| key(edge(number), boats(), name)));
-        let open = |slot: &Key| match servers.get(slot) {
-            Some(_) => process.says_why(slot) || self.unaware.contains(slot),
+        // Versions are all that tells a restored server. Our own writes may bring it as far again as it was before anybody
+        // who follows it has looked; then what the backup lost is as it was known, and only a new process finds it missing.
+        let unnoticed = in_the_past(servers) && !process.noticed_the_past;
+        let lost = |source: &Source| unnoticed && source.ended == Some(Ending::Lost);
+        let sources = servers.truth.sources.iter();
+        let names: BTreeMap<String, bool> = sources
+            .map(|((workspace, name), source)| (format!("{}{name}", prefix_of(*workspace)), lost(source)))
+            .collect();
+        let slots = (0..edges).flat_map(|number| {
+            names.iter().map(move |(name, lost)| (key(edge(number), boats(), name), *lost))
+        });
+        let open = |(slot, lost): &(Key, bool)| match servers.get(slot) {
+            Some(_) => *lost || process.says_why(slot) || self.unaware.contains(slot),
             None => forgets,
         };
-        Open::These(slots.filter(open).collect())
+        let slots = slots.filter(open).map(|(slot, _)| slot);
+        // A source that is shown older than it was known: a new process takes it as it is, with the finalizer that it bears.
+        let sources = servers.truth.sources.keys().map(|(workspace, name)| source_key(*workspace, name));
+        Open::These(slots.chain(sources.filter(|source| process.saw_the_past_of(source))).collect())
     }
 
     /// How many copies stand at edges.
@@ -356,7 +369,7 @@ impl Oracle {
     }
 }
 
-/// The slots about which a new process may decide otherwise.
+/// The slots about which a new process may decide otherwise, and the sources.
 pub(crate) enum Open {
     All,
     These(BTreeSet<Key>),

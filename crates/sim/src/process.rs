@@ -54,6 +54,8 @@ pub(crate) struct Process {
     seed: u64,
     /// Whether sources wait for their copies.
     waits: bool,
+    /// It was noticed that the center went back in time.
+    pub(crate) noticed_the_past: bool,
 }
 
 /// A follower, what was asked for it last, and which state of the center it has read.
@@ -63,6 +65,8 @@ pub(crate) struct FollowerState {
     pub(crate) cluster: Option<ClusterId>,
     pub(crate) kind: KindId,
     asked: Option<Turn>,
+    /// When a page or a probe was last asked for, in milliseconds.
+    pub(crate) asked_at: u64,
     pub(crate) lists: u32,
     /// Which state the list shows that is being read.
     pub(crate) list_shows: Option<usize>,
@@ -95,6 +99,7 @@ impl Process {
             mutations,
             seed,
             waits,
+            noticed_the_past: false,
         };
         let mut news = Vec::new();
         process.follow(&workload(), &[placements(), boats()], &mut news);
@@ -178,6 +183,7 @@ impl Process {
                     cluster: cluster.cloned(),
                     kind: kind.clone(),
                     asked: None,
+                    asked_at: 0,
                     lists: 0,
                     list_shows: None,
                     read: 0,
@@ -254,6 +260,9 @@ impl Process {
             let asks = !matches!(fetch, Fetch::WaitUntil(_) | Fetch::Stopped);
             if asks && one.asked != Some(turn) {
                 one.asked = Some(turn);
+                if !matches!(fetch, Fetch::Watch { .. }) {
+                    one.asked_at = now;
+                }
                 requests.push(Request::Fetch(index, turn, fetch));
             }
         }
@@ -360,7 +369,11 @@ impl Process {
                         }
                     }
                     News::CaughtUp { .. } => {}
-                    News::Scope { kind, .. } => configured |= *kind == placements(),
+                    News::Scope { kind, place, known, .. } => {
+                        configured |= *kind == placements();
+                        let at_center = *place == view() || Servers::of(&ClusterId(place.0.clone())) == 0;
+                        self.noticed_the_past |= at_center && *known == Err(Doubt::WentBack);
+                    }
                 }
             }
             news = more;

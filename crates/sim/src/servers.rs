@@ -99,7 +99,8 @@ impl Servers {
         let name = format!("n{name}");
         let label = format!("l{label}");
         let key = source_key(workspace, &name);
-        if self.is_going(&key) {
+        // Nothing is made of a kind whose definition goes, even while it waits for what is left of it.
+        if self.is_going(&key) || self.truth.workspace(workspace).kind_dropped {
             return;
         }
         let body = json!({
@@ -221,7 +222,8 @@ impl Servers {
 
     /// The definition of the boats goes, and every boat with it, by ordinary delete events.
     pub(crate) fn drop_kind(&mut self, workspace: Workspace) {
-        if self.truth.workspace(workspace).gone {
+        let state = self.truth.workspace(workspace);
+        if state.gone || state.kind_dropped {
             return;
         }
         self.serve(workspace, What::Boats, true);

@@ -113,6 +113,8 @@ pub(crate) struct World<'o> {
     url: bool,
     /// The number of the state that the center was last restored to.
     restored_at: Option<usize>,
+    /// When that was. All connections to it are newer.
+    reconnected_at: u64,
     dice: Seeded,
     values: u64,
     pub(crate) oracle: Oracle,
@@ -186,6 +188,7 @@ impl<'o> World<'o> {
             stands_until: 0,
             url: true,
             restored_at: None,
+            reconnected_at: 0,
             dice: Seeded(seed ^ 0x00d1_ce00),
             values: 0,
             oracle: Oracle::default(),
@@ -315,6 +318,7 @@ impl<'o> World<'o> {
 
     fn start(&mut self) {
         self.report.starts += 1;
+        self.oracle.process_began();
         let seed = self.seed ^ self.generation;
         self.process = Some(Process::start(self.now, &self.shape, self.url, seed, self.options.mutations));
         self.drive();
@@ -405,10 +409,10 @@ impl<'o> World<'o> {
     fn only_written(&self, open: &Open) -> Result<(), String> {
         let last = self.oracle.last_call();
         let mut finalized = self.oracle.finalized(self.edges);
-        let unopened = |(_, slots): &(_, Vec<Key>)| !slots.iter().any(|slot| open.contains(slot));
-        // A new process does not remember what a server that went back in time had shown.
-        let restored = self.servers.truth.restored_from.is_some();
-        if let Some((source, _)) = finalized.find(unopened).filter(|_| !restored) {
+        let unopened = |(source, slots): &(&Key, Vec<Key>)| {
+            !open.contains(source) && !slots.iter().any(|slot| open.contains(slot))
+        };
+        if let Some((source, _)) = finalized.find(unopened) {
             return Err(format!("a restart writes the finalizers of {source}; the last: {last}"));
         }
         let Some(written) = self.oracle.written().find(|slot| !open.contains(slot)) else { return Ok(()) };

@@ -90,6 +90,10 @@ impl World<'_> {
                 if self.servers.restore() {
                     self.oracle.restored();
                     self.restored_at = Some(self.servers.truth.number());
+                    self.reconnected_at = self.now;
+                    if let Some(process) = &mut self.process {
+                        process.noticed_the_past = false;
+                    }
                     for workspace in Workspace::all() {
                         self.schedule(WORKSPACE_ENDS_AFTER, Event::WorkspaceGone(workspace));
                         self.schedule(WORKSPACE_ENDS_AFTER, Event::EmptyNamespaces(cluster_of(workspace)));

@@ -322,7 +322,13 @@ impl World<'_> {
                 process.feed(clock, index, turn, Input::Page(&body), shows);
             }
             Answer::Opened(index, turn) => {
-                process.feed(clock, index, turn, Input::Opened { new_connection: false }, None);
+                // A restored server has none of the connections that it had before.
+                let one = process.followers.get(index);
+                let new_connection = one.is_some_and(|one| {
+                    one.asked_at < self.reconnected_at
+                        && one.cluster.as_ref().is_none_or(|cluster| Servers::of(cluster) == 0)
+                });
+                process.feed(clock, index, turn, Input::Opened { new_connection }, None);
             }
             Answer::Failed(index, turn, fault) => {
                 process.feed(clock, index, turn, Input::Fault(&fault), None);
