@@ -193,9 +193,12 @@ impl Link {
                 Ok(Streaming { link, kind, watch, bell, cuts, stalls, ends_at, bookmark_at })
             })
             .await?;
-        let begun = lock(&stream.link.sea).begun;
+        let connected_at = {
+            let sea = lock(&stream.link.sea);
+            sea.waters[stream.link.server].connected_at.unwrap_or(sea.begun)
+        };
         let pieces = futures::stream::unfold(Some(stream), Streaming::next).boxed();
-        Ok(Lines::new(pieces, LIMITS).over(begun))
+        Ok(Lines::new(pieces, LIMITS).over(connected_at))
     }
 
     /// Which clusters are seen from here, and what of them.

@@ -23,6 +23,8 @@ pub(crate) struct Oracle {
     unaware: BTreeSet<Key>,
     /// The center's writes into each mailbox: when, and of what time what they were built on is.
     told: BTreeMap<ClusterId, Vec<(u64, u64)>>,
+    /// What the center rightly took out of mailboxes, by its uid.
+    taken_out: BTreeSet<String>,
     /// How many writes there were that did not only say how things stand, the last of them, and which slots since somebody began to note.
     written: u64,
     last: String,
@@ -190,8 +192,11 @@ impl Oracle {
         };
         let want = (source.clone(), key.cluster.clone());
         let right = truth.was_unwanted_since(built_on, &want)
-            && self.was_unwanted_at_its_source(truth, &source, built_on);
+            && (self.was_unwanted_at_its_source(truth, &source, built_on) || self.was_taken_out(before));
         if right {
+            if who == Who::Center && kinds::is_cargo(&key.kind) {
+                self.taken_out.insert(before.uid.to_string());
+            }
             return Ok(true);
         }
         // Whoever began after the restoring remembers nothing beyond it; nor does whoever is told by such a one.
@@ -219,6 +224,14 @@ impl Oracle {
         let since = told.iter().skip(first).map(|(_, built_on)| *built_on).min().unwrap_or(built_on);
         let at_home = Key { cluster: workload.clone(), ..source.clone() };
         truth.was_unwanted_since(since.min(built_on), &(at_home, source.cluster.clone()))
+    }
+
+    /// Whether a copy at an edge was made from just the object that the center rightly took out of the mailbox. It goes
+    /// whenever its syncer hears of it; what its user made since under the same name is another object, and none of it is
+    /// in the mailbox.
+    fn was_taken_out(&self, copy: &Stored) -> bool {
+        let of = mark_of(copy).and_then(|mark| mark["uid"].as_str().map(str::to_owned));
+        of.is_some_and(|uid| self.taken_out.contains(&uid))
     }
 
     fn is_ours(&self, who: Who, object: &Stored) -> bool {
@@ -368,10 +381,14 @@ pub(crate) fn is_marked(object: &Stored) -> bool {
     !object.metadata()["labels"][OWNER_LABEL].is_null()
 }
 
+/// What a mark says.
+fn mark_of(object: &Stored) -> Option<Value> {
+    serde_json::from_str(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?).ok()
+}
+
 /// The source that a mark names. What is the same there and at the origin is said once.
 fn origin_of(object: &Stored) -> Option<Key> {
-    let mark = object.metadata()["annotations"][MARK_ANNOTATION].as_str()?;
-    let mark: Value = serde_json::from_str(mark).ok()?;
+    let mark = mark_of(object)?;
     let named = |member: &str, same: &Name| mark[member].as_str().map_or_else(|| same.clone(), Name::new);
     let kind = mark["kind"].as_str().map_or_else(
         || object.key.kind.clone(),

@@ -43,6 +43,8 @@ pub(crate) struct Water {
     pub(crate) partitioned: bool,
     /// How often all streams were cut: those that were opened before are dead, and say so.
     pub(crate) cuts: u64,
+    /// When the server was restored from a backup: all connections to it are newer.
+    pub(crate) connected_at: Option<Instant>,
     /// How often all streams fell silent: those that were opened before are dead, and nobody is told.
     pub(crate) stalls: u64,
     /// So many lists more show the past.
@@ -272,6 +274,7 @@ impl Sea {
             *slot = center;
             water.written.retain(|(written, _)| *written <= version);
             water.cuts += 1;
+            water.connected_at = Some(Instant::now());
         }
         if let Some(bell) = self.bells.first() {
             bell.ring();

@@ -46,6 +46,28 @@ fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
     assert_eq!((report.deletions, report.arrived), (0, 4), "{report}");
 }
 
+/// Its user deletes an object, and the center takes it out of the mailbox. Its syncer, whose edge has fallen silent, finds that
+/// out five minutes later; by then its user has made another one of that name, which the center cannot place.
+#[test]
+fn a_copy_goes_whenever_its_syncer_hears_that_its_user_deleted_it() {
+    let boat = |label| Step::Put(Site::Workload, Cargo::Boat, 4, label);
+    let lines = vec![
+        (1, boat(0)),
+        (2, Step::Put(Site::Workload, Cargo::Boat, 7, 0)),
+        (12, Step::Place(0, 0, 0)),
+        (60_000, Step::StallStreams(1)),
+        (61_000, boat(0)),
+        (67_000, Step::Delete(Site::Workload, Cargo::Boat, 4)),
+        (70_000, Step::Crash(Who::Center, 10_000)),
+        (71_000, Step::DropBinding(Site::Inventory)),
+        (180_000, boat(0)),
+        (226_000, Step::DropDefinition(Site::Workload)),
+    ];
+    let script = Script { center: true, bound: false, edges: 1, lines };
+    let report = world::play(361, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.arrived, report.deletions), (1, 2), "in the mailbox and at the edge: {report}");
+}
+
 /// A definition that goes takes everything of its kind along at the edge.
 #[test]
 fn a_definition_stays_when_a_center_begins_while_its_kind_is_not_served() {
