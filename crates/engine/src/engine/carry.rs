@@ -512,9 +512,12 @@ impl Engine {
     }
 
     fn forget(&mut self, id: SlotId) {
-        let Some(state) = self.slots.get(id) else { return };
+        let Some(state) = self.slots.get_mut(id) else { return };
         if state.claims.is_empty() && !state.under_way {
             let (scope, key) = (scope_of(state), state.key.clone());
+            // Counted on, what went before would make each later withdrawal a smaller share than it is.
+            state.record.uid = None;
+            self.count(id);
             self.breaker.recall(&scope, &key);
             self.step_down(id);
             self.paid(id);

@@ -188,6 +188,31 @@ fn configuration_that_shrank_while_down_withdraws_what_it_must_and_asks_when_tha
     assert!(florin.is_some(), "the other edge keeps its copies");
 }
 
+/// What went is no part any more of what a share is counted by: the same withdrawal is asked about each time.
+#[test]
+fn what_went_before_does_not_make_a_later_withdrawal_look_small() {
+    let mut world = world();
+    for n in 0..20 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    known(&mut world);
+    for round in 0..3 {
+        for (step, to) in [(1, &[FLORIN][..]), (2, &[])] {
+            let mut route = translator("p1", to);
+            route.head.configuration = edition(10 * round + step);
+            configure(&mut world, route);
+            world.run();
+        }
+        assert_eq!(left(&world), 20, "round {round}: nobody was asked");
+        let held: Vec<_> =
+            world.engine.held_by_scope().map(|(scope, change, n)| (scope.clone(), change, n)).collect();
+        let [(scope, change, 20)] = held.as_slice() else { panic!("round {round}: {held:?}") };
+        assert!(world.engine.confirm(scope, *change));
+        world.run();
+        assert_eq!(left(&world), 0);
+    }
+}
+
 /// Thirty sources are deleted while we watch, and before any of them was looked at, the configuration drops their kind.
 fn deleted_one_by_one_and_then_deselected(workspace_lives: bool, milliseconds: u64) -> (World, usize) {
     let mut world = world();
