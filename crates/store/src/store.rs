@@ -7,6 +7,7 @@
 mod bindings;
 mod deletions;
 mod engage;
+mod entries;
 mod entry;
 mod intake;
 mod past;
@@ -24,6 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use self::bindings::{Bindings, is_bindings};
 use self::deletions::Deletions;
+use self::entries::Entries;
 use self::entry::{Address, Entry, State};
 use self::track::{Bond, Feed, Member, Past, Track};
 use crate::interest::{EndpointId, FeedId, PlaceId};
@@ -64,7 +66,7 @@ struct Place {
 /// The objects of one kind in one cluster.
 struct Shelf {
     place: PlaceId,
-    entries: BTreeMap<Address, Entry>,
+    entries: Entries,
 }
 
 impl Store {
@@ -138,7 +140,7 @@ impl Store {
     pub fn identity(&self, cluster: &ClusterId, kind: &KindId) -> Option<&Name> {
         let (_, track) = self.covering(cluster, kind)?;
         let member = track.members.get(cluster)?;
-        member.identity.as_ref().filter(|_| member.confirmed || track.whole.is_some())
+        member.identity().filter(|_| member.confirmed || track.whole.is_some())
     }
 
     /// Whether a cluster is seen through a view, and the binding that shows what was read of this kind is not known yet.
@@ -218,8 +220,8 @@ impl Store {
 
     /// Roughly how many bytes the objects and what is known of them take.
     pub fn footprint_bytes(&self) -> usize {
-        // Nodes of a B-tree are between half full and full; an Arc has two counts before its value.
-        let slot_bytes = (size_of::<Address>() + size_of::<Entry>()) * 3 / 2;
+        // Lists and nodes of trees are between half full and full; an Arc has two counts before its value.
+        let slot_bytes = (size_of::<Address>() + size_of::<Entry>()) * 5 / 4;
         let arc_bytes = 2 * size_of::<usize>();
         let objects =
             self.shelves.values().flat_map(BTreeMap::values).flat_map(|shelf| shelf.entries.values());
@@ -299,7 +301,7 @@ impl Store {
         if let Some(member) = held
             && member.total
         {
-            member.held.get_or_insert_default().entry(Address::of(key)).or_insert((before, live));
+            member.odd_mut().held.entry(Address::of(key)).or_insert((before, live));
             return;
         }
         let now = match (self.get(key), whole) {
@@ -391,7 +393,7 @@ impl Store {
         }
         let total = place_total || standing.err().is_some_and(Doubt::is_total);
         if std::mem::replace(&mut member.total, total) && !total {
-            let held = member.held.take().map_or_else(BTreeMap::new, |held| *held);
+            let held = member.take_held();
             self.release(cluster, kind, held, out);
         }
     }

@@ -49,28 +49,34 @@ impl Store {
             // Told again by somebody who knows less, it stays as it was known; told again at a lower version, the
             // server went back, and only what is beyond the higher one is after it.
             None => {
-                member.withdrawn_at = match (member.bond, withdrawn_at) {
-                    (Bond::Withdrawn, UNKNOWN) => member.withdrawn_at,
-                    (Bond::Withdrawn, at) => member.withdrawn_at.max(at),
+                let before = member.withdrawn_at();
+                member.odd_mut().withdrawn_at = match (member.bond, withdrawn_at) {
+                    (Bond::Withdrawn, UNKNOWN) => before,
+                    (Bond::Withdrawn, at) => before.max(at),
                     (_, at) => at,
                 };
                 Bond::Withdrawn
             }
-            Some(_) if member.identity.is_some() && identity.is_some() && member.identity != identity => {
+            Some(_)
+                if identity.is_some()
+                    && member.identity().is_some_and(|one| Some(one) != identity.as_ref()) =>
+            {
                 Bond::Strange
             }
             Some((tie, since)) => {
-                member.identity = member.identity.take().or(identity);
+                if member.identity().is_none() {
+                    member.believe(identity);
+                }
                 member.claimed = tie == Tie::Claimed;
                 match member.bond {
                     // Engaged all along; below what was told before only if the server went back.
                     Bond::Engaged(before) => Bond::Engaged(before.min(since)),
                     Bond::Withdrawn => {
-                        let went_back = since <= member.withdrawn_at;
+                        let went_back = since <= member.withdrawn_at();
                         let beyond =
                             read.into_iter().filter(|(_, (version, _))| went_back && *version > since);
                         let beyond: BTreeMap<_, _> = beyond.collect();
-                        member.read_withdrawn = (!beyond.is_empty()).then(|| Box::new(beyond));
+                        member.odd_mut().read_withdrawn = beyond;
                         Bond::Engaged(since)
                     }
                     Bond::Never | Bond::Strange => Bond::Engaged(since),
@@ -96,7 +102,8 @@ impl Store {
         let Some((Tie::Bound(identity), since)) = self.tie(place, cluster, kind) else { return false };
         let Some(track) = self.track_mut(place, kind) else { return false };
         let member = track.member(cluster);
-        (member.identity, member.confirmed) = (identity, false);
+        member.believe(identity);
+        member.confirmed = false;
         member.bond = Bond::Engaged(since);
         // What was listed under the old identity says nothing about the new one.
         track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
@@ -206,7 +213,7 @@ impl Store {
         let shelves = self.shelves.get(kind).into_iter().flatten().filter(|(_, shelf)| shelf.place == *place);
         let keys: Vec<Key> = shelves
             .flat_map(|(cluster, shelf)| {
-                shelf.entries.keys().map(|address| Key {
+                shelf.entries.iter(None).map(|(address, _)| Key {
                     cluster: cluster.clone(),
                     kind: kind.clone(),
                     namespace: address.namespace.clone(),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mailboat_object::key::{ClusterId, KindId};
 
 use super::bindings::Bindings;
-use super::track::{Feed, Former, Strength, Track};
+use super::entries::Entries;
+use super::track::{Feed, Former, Member, Strength, Track};
 use super::{Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
 use crate::seen::{Doubt, News};
@@ -158,7 +159,7 @@ impl Store {
             self.hand_over(&cluster, kind, &heir, out);
         }
         if let Some(track) = self.track_mut(place, kind) {
-            track.members.values_mut().for_each(|member| member.held = None);
+            track.members.values_mut().for_each(|member| drop(member.take_held()));
         }
     }
 
@@ -235,16 +236,14 @@ impl Store {
             return;
         }
         let from = std::mem::replace(&mut shelf.place, to.clone());
-        let mut held = None;
-        if let Some(member) = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster)) {
-            held = member.held.take();
-        }
+        let left = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster));
+        let mut held = left.map(Member::take_held).unwrap_or_default();
         if let Some(track) = self.track_mut(to, kind) {
             track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
             let member = track.member(cluster);
             member.total = true;
-            if let Some(mut held) = held {
-                member.held.get_or_insert_default().append(&mut held);
+            if !held.is_empty() {
+                member.odd_mut().held.append(&mut held);
             }
         }
         self.restless = true;
@@ -261,7 +260,7 @@ impl Store {
             covering == place || (track.whole.is_none() && track.strength(cluster) <= Strength::Unbound)
         });
         if admitted {
-            let shelf = Shelf { place: place.clone(), entries: BTreeMap::new() };
+            let shelf = Shelf { place: place.clone(), entries: Entries::new() };
             self.shelves.entry(kind.clone()).or_default().insert(cluster.clone(), shelf);
         }
         admitted

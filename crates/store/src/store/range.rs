@@ -1,31 +1,33 @@
 //! The objects of one kind in one cluster, in order.
 
-use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 use mailboat_object::key::{Name, Version};
 use mailboat_object::object::Object;
 
+use super::entries::{Entries, Iter};
 use super::entry::{Address, Entry, State};
 use crate::seen::Doubt;
 
 /// The objects known to be present, sorted by namespace and name; and what is known of all others.
 #[derive(Clone)]
 pub struct Range<'a> {
-    entries: Option<btree_map::Range<'a, Address, Entry>>,
+    entries: Option<Iter<'a>>,
     namespace: Option<Name>,
     missing: Result<Version, Doubt>,
 }
 
 impl<'a> Range<'a> {
     pub(super) fn new(
-        entries: Option<&'a BTreeMap<Address, Entry>>,
+        entries: Option<&'a Entries>,
         namespace: Option<&Name>,
         missing: Result<Version, Doubt>,
     ) -> Self {
         let entries = entries.map(|entries| match namespace {
-            Some(namespace) => entries.range(Address { namespace: namespace.clone(), name: Name::EMPTY }..),
-            None => entries.range(..),
+            Some(namespace) => {
+                entries.iter(Some(&Address { namespace: namespace.clone(), name: Name::EMPTY }))
+            }
+            None => entries.iter(None),
         });
         Self { entries, namespace: namespace.cloned(), missing }
     }

@@ -172,31 +172,40 @@ pub(super) type ReadWithdrawn = BTreeMap<EndpointId, (Version, u32)>;
 /// What was known, and whether live, of each object that changed during a total doubt.
 pub(super) type Held = BTreeMap<Address, (Option<Arc<Object>>, bool)>;
 
-/// One cluster as one place shows one kind of it. There are as many as mailboxes times kinds: what few have is boxed.
+/// One cluster as one place shows one kind of it. There are as many as mailboxes times kinds, nearly a million where there are
+/// ten thousand mailboxes: what few have is [apart](Odd).
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bond: Bond,
     /// The identity that is believed: the first that was seen, or one that was accepted since.
-    pub(super) identity: Option<Name>,
+    identity: Option<Name>,
+    odd: Option<Box<Odd>>,
     /// What was read of the kind is as new as the binding that names this identity. A newer binding may have been
     /// rewritten since, and tells nothing of what was read before.
     pub(super) confirmed: bool,
-    /// The identity under which its binding shows the kind now.
-    shown_under: Option<Name>,
+    /// Its binding shows the kind now under the identity that is believed.
+    shown_as_believed: bool,
     /// Seen through a claim: objects leave such a view without being deleted, and before the binding says so.
     pub(super) claimed: bool,
-    /// How far each endpoint had been read when the cluster was engaged again, and by which list, where that is
-    /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
-    /// from before its own withdrawal is that of a server that went back in time.
-    pub(super) read_withdrawn: Option<Box<ReadWithdrawn>>,
-    /// The version at which it was last withdrawn; the highest there is, if nobody said.
-    pub(super) withdrawn_at: Version,
     /// What was last told about this cluster.
     pub(super) announced: Standing,
     /// Everything is in doubt: changes are held back until that ends.
     pub(super) total: bool,
-    /// What changed meanwhile.
-    pub(super) held: Option<Box<Held>>,
+}
+
+/// What few members have.
+#[derive(Default, Debug)]
+pub(super) struct Odd {
+    /// The identity under which its binding shows the kind now, if that is not the one that is believed.
+    shown_under: Option<Name>,
+    /// How far each endpoint had been read when the cluster was engaged again, and by which list, where that is
+    /// further than the engagement. What was read while it was withdrawn proves nothing: a binding that comes back
+    /// from before its own withdrawal is that of a server that went back in time.
+    pub(super) read_withdrawn: ReadWithdrawn,
+    /// The version at which it was last withdrawn; the highest there is, if nobody said.
+    pub(super) withdrawn_at: Version,
+    /// What changed while everything was in doubt.
+    pub(super) held: Held,
 }
 
 /// One kind at one place, over all of its endpoints.
@@ -248,14 +257,12 @@ impl Track {
         self.members.entry(cluster.clone()).or_insert_with(|| Member {
             bond: Bond::Never,
             identity: None,
+            odd: None,
             confirmed: false,
-            shown_under: None,
+            shown_as_believed: true,
             claimed: false,
-            read_withdrawn: None,
-            withdrawn_at: Version(0),
             announced,
             total,
-            held: None,
         })
     }
 
@@ -271,10 +278,12 @@ impl Track {
 
     /// Notes under which identity a cluster's binding shows the kind.
     pub(super) fn shown_under(&mut self, cluster: &ClusterId, identity: Option<Name>) {
-        let before = std::mem::replace(&mut self.member(cluster).shown_under, identity.clone());
+        let member = self.member(cluster);
+        let before = member.shown_under().cloned();
         if before == identity {
             return;
         }
+        member.show_under(identity.clone());
         if let Some(before) = before
             && let Some(count) = self.identities.get_mut(&before)
         {
@@ -370,7 +379,7 @@ impl Track {
         let Bond::Engaged(since) = member.bond else { return Err(Doubt::NotEngaged) };
         let read_on = |(version, list): &(Version, u32)| feed.version > *version || feed.list != *list;
         if feed.version < since
-            || !member.read_withdrawn.as_ref().and_then(|read| read.get(endpoint)).is_none_or(read_on)
+            || !member.odd().and_then(|odd| odd.read_withdrawn.get(endpoint)).is_none_or(read_on)
         {
             return Err(Doubt::CatchingUp);
         }
@@ -394,5 +403,97 @@ impl Track {
     /// What holds of a cluster that nothing was told about.
     fn unbound(&self) -> Standing {
         if self.whole.is_some() { Ok(()) } else { Err(Doubt::NotEngaged) }
+    }
+}
+
+impl Member {
+    /// The identity that is believed.
+    pub(super) fn identity(&self) -> Option<&Name> {
+        self.identity.as_ref()
+    }
+
+    /// Another identity is believed from now on.
+    pub(super) fn believe(&mut self, identity: Option<Name>) {
+        let shown = self.shown_under().cloned();
+        self.identity = identity;
+        self.show_under(shown);
+    }
+
+    fn shown_under(&self) -> Option<&Name> {
+        let shown = if self.shown_as_believed { Some(&self.identity) } else { None };
+        shown.or_else(|| self.odd().map(|odd| &odd.shown_under)).and_then(Option::as_ref)
+    }
+
+    fn show_under(&mut self, identity: Option<Name>) {
+        self.shown_as_believed = identity == self.identity;
+        if self.shown_as_believed {
+            self.tidy(|odd| odd.shown_under = None);
+        } else if identity.is_some() || self.odd.is_some() {
+            self.odd_mut().shown_under = identity;
+        }
+    }
+
+    /// When it was last withdrawn; the beginning if it never was.
+    pub(super) fn withdrawn_at(&self) -> Version {
+        self.odd().map_or(Version(0), |odd| odd.withdrawn_at)
+    }
+
+    /// Takes what changed while everything was in doubt.
+    pub(super) fn take_held(&mut self) -> Held {
+        let mut held = Held::new();
+        self.tidy(|odd| held = std::mem::take(&mut odd.held));
+        held
+    }
+
+    fn odd(&self) -> Option<&Odd> {
+        self.odd.as_deref()
+    }
+
+    /// What few have, to be added to.
+    pub(super) fn odd_mut(&mut self) -> &mut Odd {
+        self.odd.get_or_insert_default()
+    }
+
+    /// Takes back some of what few have, and gives the room back if nothing of it is left.
+    pub(super) fn tidy(&mut self, take: impl FnOnce(&mut Odd)) {
+        let Some(odd) = &mut self.odd else { return };
+        take(odd);
+        if odd.is_nothing() {
+            self.odd = None;
+        }
+    }
+}
+
+impl Odd {
+    fn is_nothing(&self) -> bool {
+        self.shown_under.is_none()
+            && self.read_withdrawn.is_empty()
+            && self.withdrawn_at == Version(0)
+            && self.held.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_small_and_remembers_what_it_was_shown_under() {
+        assert!(size_of::<Member>() <= 40, "{} bytes", size_of::<Member>());
+        let (one, other) = (Some(Name::new("one")), Some(Name::new("other")));
+        let mut track = Track::new(None);
+        let member = track.member(&ClusterId::new("mailbox"));
+        member.show_under(one.clone());
+        assert_eq!((member.shown_under(), member.identity()), (one.as_ref(), None));
+        member.believe(one.clone());
+        assert_eq!((member.shown_under(), member.identity()), (one.as_ref(), one.as_ref()));
+        assert!(member.odd.is_none(), "what is as believed takes no room");
+        member.show_under(other.clone());
+        assert_eq!((member.shown_under(), member.identity()), (other.as_ref(), one.as_ref()));
+        member.show_under(None);
+        assert_eq!((member.shown_under(), member.identity()), (None, one.as_ref()));
+        member.show_under(one.clone());
+        member.believe(other.clone());
+        assert_eq!((member.shown_under(), member.identity()), (one.as_ref(), other.as_ref()));
     }
 }
