@@ -9,7 +9,10 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Weak};
 
 use mailboat_object::digest::Digest;
+use mailboat_object::key::Version;
 use mailboat_object::object::Object;
+
+use crate::slots::SlotId;
 
 /// So many are kept in mind before those that nobody needs any more are looked for.
 const FEWEST: usize = 1_024;
@@ -17,13 +20,37 @@ const FEWEST: usize = 1_024;
 /// Bodies that somebody waits to compare.
 #[derive(Default)]
 pub(crate) struct Bodies {
+    /// What stood in a slot, at this version: a body that says the same. One table for all of them, which is given back as a
+    /// whole; a piece for each slot would leave holes among what stays.
+    kept: HashMap<SlotId, (Version, Arc<Object>), foldhash::fast::FixedState>,
     known: HashMap<(Digest, u64), Weak<Object>, foldhash::fast::FixedState>,
     tidy_at: usize,
 }
 
 impl Bodies {
+    /// Keeps what stands in a slot until it was compared.
+    pub(crate) fn keep(&mut self, slot: SlotId, object: &Arc<Object>) {
+        let body = self.alike(object);
+        self.kept.insert(slot, (object.version, body));
+    }
+
+    /// What stood in a slot at a version, if that was kept.
+    pub(crate) fn of(&self, slot: SlotId, version: Version) -> Option<&Object> {
+        self.kept.get(&slot).filter(|(at, _)| *at == version).map(|(_, body)| &**body)
+    }
+
+    /// It was compared, or there is no such slot any more.
+    pub(crate) fn let_go(&mut self, slot: SlotId) {
+        if self.kept.remove(&slot).is_some()
+            && self.kept.capacity() > FEWEST
+            && self.kept.len() < self.kept.capacity() / 8
+        {
+            self.kept.shrink_to(2 * self.kept.len());
+        }
+    }
+
     /// A whole object that says the same, but for its status and what its server gave it.
-    pub(crate) fn alike(&mut self, object: &Arc<Object>) -> Arc<Object> {
+    fn alike(&mut self, object: &Arc<Object>) -> Arc<Object> {
         let of = (object.content, rest(object));
         if let Some(known) = self.known.get(&of).and_then(Weak::upgrade) {
             return known;

@@ -316,7 +316,7 @@ impl Engine {
     /// The source of the best claim on a slot; `None` if nobody wants it.
     pub fn claimant(&self, slot: &Key) -> Option<&Key> {
         let claim = self.slots.get(self.slots.find(slot)?)?.claims.first()?;
-        self.fans.get(claim.fan).map(|fan| &fan.source)
+        self.fans.get(claim.fan).map(|fan| &*fan.source)
     }
 
     /// All who want a slot, the best claim first: the route, and the source of it.
@@ -325,7 +325,7 @@ impl Engine {
         let claims = state.into_iter().flat_map(|state| &state.claims);
         claims.filter_map(|claim| {
             let fan = self.fans.get(claim.fan)?;
-            Some((&self.routes.get(fan.route.0 as usize)?.id, &fan.source))
+            Some((&self.routes.get(fan.route.0 as usize)?.id, &*fan.source))
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
@@ -12,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::queue::Urgency;
 use crate::route::{DestinationId, Read};
-use crate::slots::SlotId;
+use crate::slots::{GROWS_BY, SlotId};
 use crate::want::Hold;
 use crate::whereabouts::Whereabouts;
 
@@ -24,21 +25,22 @@ pub struct RouteIndex(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FanId(pub u32);
 
-/// Everything that one route makes of one source.
+/// Everything that one route makes of one source. There is one for everything that a route might select, of which it mostly
+/// selects little: so what few of them have is boxed.
 #[derive(Debug)]
 pub struct Fan {
     /// The route.
     pub route: RouteIndex,
-    /// The source.
-    pub source: Key,
+    /// The source, which many routes may read: it is kept once for all of them.
+    pub source: Arc<Key>,
     /// By which entry of the configuration it was selected; empty if it was not.
     pub by: Name,
     /// One for each destination, sorted.
     pub legs: Vec<Leg>,
-    /// Why it cannot be said where the source goes. Boxed, because there is a fan for everything that a route might select.
+    /// Why it cannot be said where the source goes.
     pub hold: Option<Box<Hold>>,
     /// How the source was last seen to be gone.
-    pub gone: Option<Absence>,
+    pub gone: Option<Box<Absence>>,
     /// Whether it waits to be evaluated.
     pub stale: bool,
     /// Whether anything that is made of the source asks for our finalizer on it.
@@ -50,7 +52,7 @@ pub struct Fan {
     /// Whether the identity of its kind was known then.
     pub identified: bool,
     /// How many legs are held and have no slot yet by which that could be told.
-    bare: usize,
+    bare: u32,
 }
 
 /// One source at one destination, in sixteen bytes: there is one for each of ten thousand edges.
@@ -84,8 +86,8 @@ pub enum Reader {
 #[derive(Default)]
 pub struct Fans {
     all: Slab<Fan>,
-    /// By source first, so that all that concerns a kind in a cluster stands together.
-    ids: BTreeMap<(Key, RouteIndex), FanId>,
+    /// By source first, so that all that concerns a kind in a cluster stands together; those of one source sorted by route.
+    ids: BTreeMap<Arc<Key>, Vec<(RouteIndex, FanId)>>,
     by_route: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     readers: BTreeMap<Read, SmallVec<[Reader; 2]>>,
     /// Where there are sources.
@@ -104,9 +106,15 @@ impl Fans {
         if let Some(id) = self.find(route, source) {
             return id;
         }
+        if self.all.len() == self.all.capacity() {
+            // Doubled, a large table would be half empty.
+            self.all.reserve_exact((self.all.len() / GROWS_BY).max(GROWS_BY));
+        }
+        let known = self.ids.get_key_value(source).map(|(known, _)| Arc::clone(known));
+        let shared = known.unwrap_or_else(|| Arc::new(source.clone()));
         let id = FanId(index(self.all.insert(Fan {
             route,
-            source: source.clone(),
+            source: Arc::clone(&shared),
             by: Name::EMPTY,
             legs: Vec::new(),
             hold: None,
@@ -118,7 +126,9 @@ impl Fans {
             identified: false,
             bare: 0,
         })));
-        self.ids.insert((source.clone(), route), id);
+        let routes = self.ids.entry(shared).or_default();
+        let at = routes.partition_point(|(known, _)| *known < route);
+        routes.insert(at, (route, id));
         self.sources_at.add(&source.cluster, &source.kind);
         self.by_route.entry(route).or_default().insert(id);
         id
@@ -126,7 +136,9 @@ impl Fans {
 
     /// The fan of a route's source, if there is one.
     pub fn find(&self, route: RouteIndex, source: &Key) -> Option<FanId> {
-        self.ids.get(&(source.clone(), route)).copied()
+        let routes = self.ids.get(source)?;
+        let at = routes.binary_search_by_key(&route, |(known, _)| *known).ok()?;
+        routes.get(at).map(|(_, id)| *id)
     }
 
     /// A fan.
@@ -143,7 +155,12 @@ impl Fans {
     pub fn remove(&mut self, id: FanId) {
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
             self.sources_at.remove(&fan.source.cluster, &fan.source.kind);
-            self.ids.remove(&(fan.source, fan.route));
+            if let Some(routes) = self.ids.get_mut(&*fan.source) {
+                routes.retain(|(_, known)| *known != id);
+                if routes.is_empty() {
+                    self.ids.remove(&*fan.source);
+                }
+            }
             if let Some(fans) = self.by_route.get_mut(&fan.route) {
                 fans.remove(&id);
                 if fans.is_empty() {
@@ -205,14 +222,16 @@ impl Fans {
     }
 
     /// All fans whose source is of a kind, in one cluster or in any, with the route and the source of each.
-    pub fn concerning(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<(RouteIndex, Key)> {
+    pub fn concerning(&self, cluster: Option<&ClusterId>, kind: &KindId) -> Vec<(RouteIndex, Arc<Key>)> {
         let mut found = Vec::new();
         for at in self.sources_at.of(kind, cluster) {
             let (namespace, name) = (Name::EMPTY, Name::EMPTY);
             let first = Key { cluster: at.clone(), kind: kind.clone(), namespace, name };
-            let from = self.ids.range((first, RouteIndex(0))..).map(|(of, _)| of);
+            let from = self.ids.range::<Key, _>(&first..);
             let here = from.take_while(|(source, _)| source.cluster == at && source.kind == *kind);
-            found.extend(here.map(|(source, route)| (*route, source.clone())));
+            for (source, routes) in here {
+                found.extend(routes.iter().map(|(route, _)| (*route, Arc::clone(source))));
+            }
         }
         found
     }
@@ -305,7 +324,7 @@ impl Fan {
         let before = leg.is_bare();
         let result = change(leg);
         let after = leg.is_bare();
-        self.bare = self.bare + usize::from(after) - usize::from(before);
+        self.bare = self.bare + u32::from(after) - u32::from(before);
         result
     }
 
@@ -317,7 +336,7 @@ impl Fan {
         kept.reserve_exact(keep.len() - kept.len());
         kept.shrink_to(keep.len());
         self.legs = kept;
-        self.bare = self.legs.iter().filter(|leg| leg.is_bare()).count();
+        self.bare = index(self.legs.iter().filter(|leg| leg.is_bare()).count());
         dropped
     }
 

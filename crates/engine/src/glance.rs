@@ -35,7 +35,7 @@ impl Engine {
         let flight = self.flights.get(ticket)?;
         let state = self.slots.get(flight.slot)?;
         match &flight.work {
-            Work::Act(Action::Deliver { .. }) => Some(&self.fans.get(state.claims.first()?.fan)?.source),
+            Work::Act(Action::Deliver { .. }) => Some(&*self.fans.get(state.claims.first()?.fan)?.source),
             Work::Act(Action::Report(_)) => Some(&state.key),
             _ => None,
         }

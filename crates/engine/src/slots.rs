@@ -84,8 +84,6 @@ pub struct Passing {
     pub written: Option<Written>,
     /// What stands there, read afresh: newer than what the store shows, or whole where the store has the head.
     pub fresh: Option<Arc<Object>>,
-    /// What stood there when it was first seen, at this version: a body that says the same, until it was compared.
-    pub body: Option<(Version, Arc<Object>)>,
     /// Whether what stands there was read for the next decision, because the store cannot tell. It is good for one.
     pub reading: Reading,
     /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
@@ -117,7 +115,6 @@ impl Seldom for Passing {
             source_at: None,
             written: None,
             fresh: None,
-            body: None,
             reading: Reading::None,
             met: None,
             attempts: 0,
@@ -138,7 +135,6 @@ impl Seldom for Passing {
             && self.source_at.is_none()
             && self.written.is_none()
             && self.fresh.is_none()
-            && self.body.is_none()
             && self.reading == Reading::None
             && self.met.is_none()
             && self.attempts == 0
@@ -215,7 +211,7 @@ impl Settled {
 }
 
 /// A full table grows by this share of itself.
-const GROWS_BY: usize = 16;
+pub(crate) const GROWS_BY: usize = 16;
 
 /// All slots.
 #[derive(Default)]
@@ -409,5 +405,6 @@ mod tests {
     fn a_slot_is_small() {
         assert!(size_of::<SlotState>() <= 224, "{} bytes", size_of::<SlotState>());
         assert!(size_of::<crate::fans::Leg>() <= 16, "{} bytes", size_of::<crate::fans::Leg>());
+        assert!(size_of::<crate::fans::Fan>() <= 104, "{} bytes", size_of::<crate::fans::Fan>());
     }
 }

@@ -159,8 +159,9 @@ impl Engine {
                     state.record.ours = target.hands.ours;
                 }
                 if let Some(passing) = state.passing.said() {
-                    (passing.fresh, passing.body) = (None, None);
+                    passing.fresh = None;
                 }
+                self.bodies.let_go(id);
             }
         }
         self.count(id);
@@ -435,8 +436,9 @@ impl Engine {
                     (odd.differs_at, odd.foreign) = (None, None);
                 }
                 if let Some(passing) = state.passing.said() {
-                    (passing.fresh, passing.body) = (None, None);
+                    passing.fresh = None;
                 }
+                self.bodies.let_go(id);
                 if store.get(&state.key).doubt().is_some() {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
@@ -527,6 +529,7 @@ impl Engine {
                 self.notices.push(Notice { slot, verdict: Verdict::Settled, fault: None });
             }
             self.slots.remove(id);
+            self.bodies.let_go(id);
         }
     }
 }

@@ -53,7 +53,7 @@ impl Engine {
         }
         match evaluation {
             Evaluation::Fan(fan) => {
-                let source = self.fans.get(fan).map(|fan| fan.source.clone());
+                let source = self.fans.get(fan).map(|fan| Arc::clone(&fan.source));
                 self.evaluate_fan(store, fan);
                 if let Some(source) = source {
                     self.settle_waiting(store, &source);
@@ -82,7 +82,7 @@ impl Engine {
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
         let held = fan.finalizes;
-        let source_key = fan.source.clone();
+        let source_key = Arc::clone(&fan.source);
         let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
         let Some(route) = entry.route.clone() else {
             // Its configuration is gone: nothing of it is wanted any more.
@@ -102,11 +102,12 @@ impl Engine {
             }
             Seen::Unknown(doubt) => {
                 let reason = format!("what is known of its source: {doubt}");
-                self.hold_fan(id, Hold { reason, on: Some(source_key) });
+                self.hold_fan(id, Hold { reason, on: Some((*source_key).clone()) });
             }
             Seen::Absent(absence) => {
-                let absence = self.fans.get_mut(id).and_then(|fan| fan.gone.take()).unwrap_or(absence);
-                let gone = SourceGone::new(source_key, absence);
+                let seen = self.fans.get_mut(id).and_then(|fan| fan.gone.take());
+                let absence = seen.map_or(absence, |seen| *seen);
+                let gone = SourceGone::new((*source_key).clone(), absence);
                 self.forget_fan(id, Some(&gone));
             }
             Seen::Present(source) => {

@@ -75,7 +75,7 @@ impl Engine {
         let claims = state.claims.iter().filter_map(|claim| {
             let fan = self.fans.get(claim.fan)?;
             let route = self.routes.get(fan.route.0 as usize)?.id.clone();
-            Some(Claimed { route, source: fan.source.clone(), by: fan.by.clone(), to: claim.to })
+            Some(Claimed { route, source: (*fan.source).clone(), by: fan.by.clone(), to: claim.to })
         });
         let (mut delivered_at, mut changed) = (None, Vec::new());
         let (target, verdict, next) = match self.look_at(store, id) {

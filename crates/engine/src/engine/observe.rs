@@ -1,6 +1,7 @@
 //! What the store tells: whom a change concerns, and no one else.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, KindId};
 use mailboat_object::object::Object;
@@ -40,7 +41,7 @@ impl Engine {
                 }
                 (Seen::Absent(absence), Some(fan)) => {
                     if let Some(fan) = self.fans.get_mut(fan) {
-                        fan.gone = Some(*absence);
+                        fan.gone = Some(Box::new(*absence));
                     }
                     self.evaluate_later(fan, urgency);
                 }
@@ -102,7 +103,7 @@ impl Engine {
             let Some(state) = self.slots.get_mut(slot) else { return };
             // The body is at hand now, and may not be kept.
             if target.is_whole() && state.record.result.is_none() {
-                state.passing.body = Some((target.version, self.bodies.alike(target)));
+                self.bodies.keep(slot, target);
             }
             // Counted before anything is planned: a share of what is not counted yet looks like all of it.
             if ours {
@@ -142,7 +143,7 @@ impl Engine {
                     (one, other) => one.as_ref().or(other),
                 };
                 let listed = keys(store, place, narrowed, kind);
-                stale.extend(listed.into_iter().map(|source| (route, source)));
+                stale.extend(listed.into_iter().map(|source| (route, Arc::new(source))));
             }
         }
         for (route, source) in stale {

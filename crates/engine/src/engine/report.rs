@@ -25,7 +25,7 @@ impl Engine {
         if shown {
             self.unshown.remove(&source);
         } else {
-            self.unshown.insert(source, (made.version, id));
+            self.unshown.insert((*source).clone(), (made.version, id));
         }
     }
 

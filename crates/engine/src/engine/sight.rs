@@ -82,7 +82,8 @@ impl Engine {
         let likeness = match (&target, &wanted) {
             (Seen::Present(target), WantedHere::By(want)) => {
                 let apply = self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply);
-                likeness(state, want, target, &marked, How::of(want.policy.delivery, apply))
+                let first = self.bodies.of(id, target.version);
+                likeness(state, want, target, first, &marked, How::of(want.policy.delivery, apply))
             }
             _ => Likeness::Same,
         };
@@ -281,8 +282,16 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
     })
 }
 
-/// Whether what stands there is what is wanted, as far as can be said without asking its server.
-fn likeness(state: &SlotState, want: &Want, target: &Object, marked: &Marked, how: How) -> Likeness {
+/// Whether what stands there is what is wanted, as far as can be said without asking its server. `first`: what it was when it
+/// was first seen, whole.
+fn likeness(
+    state: &SlotState,
+    want: &Want,
+    target: &Object,
+    first: Option<&Object>,
+    marked: &Marked,
+    how: How,
+) -> Likeness {
     let record = &state.record;
     match marked {
         // A mark that is not confirmed and not that of the write which made the object is written once more: whoever
@@ -304,8 +313,7 @@ fn likeness(state: &SlotState, want: &Want, target: &Object, marked: &Marked, ho
     if record.odd.differs_at == Some(target.version) {
         return Likeness::Rewritten;
     }
-    let first = state.passing.body.as_ref().filter(|(version, _)| *version == target.version);
-    let body = if target.is_whole() { Some(target) } else { first.map(|(_, body)| &**body) };
+    let body = if target.is_whole() { Some(target) } else { first };
     if let Some(body) = body
         && let Ok(intent) = Raw::parse(&want.body.json)
         && covers(body.root(), intent)

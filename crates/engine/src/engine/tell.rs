@@ -98,7 +98,7 @@ impl Engine {
                 return None;
             }
             let by = self.routes.get(winner.route.0 as usize)?.route.as_ref()?.head().id.clone();
-            Some(Contested { slot: state.key.clone(), source: fan.source.clone(), by })
+            Some(Contested { slot: state.key.clone(), source: (*fan.source).clone(), by })
         });
         let mut listed: Vec<Contested> = lost.take(limit).collect();
         listed.sort_by(|one, other| one.slot.cmp(&other.slot));
@@ -168,7 +168,7 @@ impl Engine {
         let Some(fan) = self.fans.get(id) else { return };
         let hold = fan.undecided().cloned();
         let verdict = hold.map_or(Verdict::Settled, |hold| Verdict::Waiting(Wait::Undecided(Box::new(hold))));
-        self.notices.push(Notice { slot: fan.source.clone(), verdict, fault: None });
+        self.notices.push(Notice { slot: (*fan.source).clone(), verdict, fault: None });
     }
 
     /// Counts a slot by its claims, its scope and its verdict as they are now.
@@ -214,7 +214,7 @@ impl Engine {
     fn why_not_current(&self, store: &Store, id: SlotId) -> Option<NotCurrent> {
         let state = self.slots.get(id)?;
         let fan = state.claims.first().and_then(|claim| self.fans.get(claim.fan));
-        let source = fan.map(|fan| fan.source.clone());
+        let source = fan.map(|fan| (*fan.source).clone());
         let mark = store.get(&state.key).present().and_then(|target| self.our_mark_on(target));
         let delivered = mark.map(|mark| mark.origin.generation);
         Some(NotCurrent {
@@ -232,7 +232,7 @@ impl Engine {
         let hold = fan.undecided()?.clone();
         Some(NotCurrent {
             slot: None,
-            source: Some(fan.source.clone()),
+            source: Some((*fan.source).clone()),
             generation: generation(store, &fan.source),
             delivered_generation: None,
             verdict: Verdict::Waiting(Wait::Undecided(Box::new(hold))),
