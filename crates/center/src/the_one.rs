@@ -56,7 +56,8 @@ pub struct Carried {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Entry {
     Object(Carried),
-    Upsync(UpsyncSet),
+    /// Boxed, because nearly all entries are objects: there is one for each copy in each mailbox.
+    Upsync(Box<UpsyncSet>),
 }
 
 impl Default for TheOne {
@@ -86,10 +87,10 @@ impl TheOne {
         let merged = merge_upsync(sets);
         let before = std::mem::replace(&mut self.upsync, merged.clone());
         for gone in before.difference(&merged) {
-            self.remove(&Entry::Upsync(gone.clone()));
+            self.remove(&Entry::Upsync(Box::new(gone.clone())));
         }
         for new in merged.difference(&before) {
-            self.insert(Entry::Upsync(new.clone()));
+            self.insert(Entry::Upsync(Box::new(new.clone())));
         }
     }
 
@@ -197,7 +198,7 @@ fn spec<'e>(entries: impl Iterator<Item = &'e Entry>) -> SyncerConfigSpec {
     for entry in entries {
         match entry {
             Entry::Upsync(set) => {
-                spec.upsync.push(UpsyncEntry { set: set.clone(), ..UpsyncEntry::default() });
+                spec.upsync.push(UpsyncEntry { set: (**set).clone(), ..UpsyncEntry::default() });
             }
             Entry::Object(object) if object.namespace.is_empty() => add_cluster_scoped(&mut spec, object),
             Entry::Object(object) => add_namespaced(&mut spec, object),

@@ -55,14 +55,41 @@ struct Mailbox {
     the_one: TheOne,
     /// What `the-one` said when it was last seen.
     told: Option<Digest>,
-    carried: BTreeMap<Key, Carried>,
-    /// How many objects of each kind are carried, as the mailbox stores them.
-    kinds: BTreeMap<KindId, usize>,
+    /// What is carried on from there, by the kind under which the mailbox stores it.
+    carried: BTreeMap<KindId, Versions>,
     upsync: BTreeSet<UpsyncSet>,
     /// What further configurations bring up that were placed here like any object, by their kind and name.
     placed: BTreeMap<(KindId, Name), Vec<BroughtUp>>,
     /// Its route says what there is to say of it while its syncer is told nothing: that does not change.
     begun: bool,
+}
+
+/// In which version each object of a kind is carried, by its namespace and name.
+type Versions = BTreeMap<(Name, Name), Name>;
+
+impl Mailbox {
+    fn carries(&self, slot: &Key) -> bool {
+        self.carried.get(&slot.kind).is_some_and(|versions| versions.contains_key(&address(slot)))
+    }
+
+    /// A slot is carried on, in this version.
+    fn carry(&mut self, slot: &Key, version: &Name) {
+        self.carried.entry(slot.kind.clone()).or_default().insert(address(slot), version.clone());
+    }
+
+    /// A slot is carried on no more: in which version it was.
+    fn carry_no_more(&mut self, slot: &Key) -> Option<Name> {
+        let versions = self.carried.get_mut(&slot.kind)?;
+        let version = versions.remove(&address(slot));
+        if versions.is_empty() {
+            self.carried.remove(&slot.kind);
+        }
+        version
+    }
+}
+
+fn address(slot: &Key) -> (Name, Name) {
+    (slot.namespace.clone(), slot.name.clone())
 }
 
 /// What a configuration brings up.
@@ -146,7 +173,6 @@ impl Mailboxes {
             the_one: TheOne::default(),
             told: None,
             carried: BTreeMap::new(),
-            kinds: BTreeMap::new(),
             upsync: BTreeSet::new(),
             placed: BTreeMap::new(),
             begun: false,
@@ -281,7 +307,7 @@ impl Mailboxes {
     pub(super) fn stands(&mut self, slot: &Key, store: &Store, engine: &Engine, passing: &mut Passing) {
         let Some(uid) = self.by_cluster.get(&slot.cluster) else { return };
         let Some(mailbox) = self.all.get_mut(uid) else { return };
-        let before = mailbox.carried.contains_key(slot);
+        let before = mailbox.carries(slot);
         let claimant = engine.claimant(slot);
         let wanted = match engine.verdict(slot) {
             // Withdrawn, never there, or another's.
@@ -296,24 +322,19 @@ impl Mailboxes {
         let claimant = claimant.filter(|source| source.cluster != self.provider);
         match (before, carries) {
             (false, true) => {
-                let Some(carried) = carried(slot, claimant, store) else { return };
+                let Some(version) = version_of(slot, claimant, store) else { return };
+                mailbox.carry(slot, &version);
+                let carried = carried(slot, version);
                 passing.puts_in(uid, &carried);
-                mailbox.the_one.carry(carried.clone());
-                *mailbox.kinds.entry(slot.kind.clone()).or_default() += 1;
-                mailbox.carried.insert(slot.clone(), carried);
+                mailbox.the_one.carry(carried);
             }
             (true, false) => {
-                if let Some(carried) = mailbox.carried.remove(slot) {
+                if let Some(version) = mailbox.carry_no_more(slot) {
+                    let carried = carried(slot, version);
                     if engine.verdict(slot).is_none() {
                         passing.takes_out(uid, &carried);
                     }
                     mailbox.the_one.drop(&carried);
-                }
-                if let Some(count) = mailbox.kinds.get_mut(&slot.kind) {
-                    *count -= 1;
-                    if *count == 0 {
-                        mailbox.kinds.remove(&slot.kind);
-                    }
                 }
             }
             _ => return,
@@ -337,8 +358,7 @@ impl Mailboxes {
     pub(super) fn tells_of(&self, slot: &Key) -> bool {
         let uid = self.by_cluster.get(&slot.cluster);
         uid.is_some_and(|uid| {
-            self.all.get(uid).is_some_and(|mailbox| mailbox.carried.contains_key(slot))
-                && self.is_current(uid)
+            self.all.get(uid).is_some_and(|mailbox| mailbox.carries(slot)) && self.is_current(uid)
         })
     }
 
@@ -379,7 +399,7 @@ impl Mailboxes {
                 continue;
             }
             let synced = SyncedKinds {
-                carried: mailbox.kinds.keys().cloned().collect(),
+                carried: mailbox.carried.keys().cloned().collect(),
                 upsync: {
                     let placed = mailbox.placed.values().flatten();
                     let placed = placed.flat_map(|brought| brought.sets(catalogs));
@@ -460,18 +480,18 @@ fn is_fixture(slot: &Key, store: &Store, engine: &Engine, provider: &ClusterId, 
     }
 }
 
-fn carried(slot: &Key, source: Option<&Key>, store: &Store) -> Option<Carried> {
+/// In which version a slot is carried: that of its source, or of what stands there.
+fn version_of(slot: &Key, source: Option<&Key>, store: &Store) -> Option<Name> {
     let seen = |key: &Key| match store.get(key) {
         Seen::Present(object) => Some(Name::new(denature::version_of(&object.api_version()))),
         Seen::Absent(_) | Seen::Unknown(_) => None,
     };
-    let version = source.and_then(seen).or_else(|| seen(slot))?;
-    Some(Carried {
-        kind: denature::at_edge(&slot.kind).into_owned(),
-        version,
-        namespace: slot.namespace.clone(),
-        name: slot.name.clone(),
-    })
+    source.and_then(seen).or_else(|| seen(slot))
+}
+
+fn carried(slot: &Key, version: Name) -> Carried {
+    let (kind, (namespace, name)) = (denature::at_edge(&slot.kind).into_owned(), address(slot));
+    Carried { kind, version, namespace, name }
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ impl Summing {
             first = first.or(Some(source));
             let told = if beaten {
                 let message = "an older placement wants another object of that name there".to_owned();
-                let cause = Cause { reason: "Conflict".to_owned(), message };
+                let cause = Cause::new("Conflict", message);
                 Told { delivery: Delivery::held(cause), ..Told::default() }
             } else {
                 self.told(scene, &placement, &id, slot, source)
@@ -294,7 +294,7 @@ impl Summing {
                 .engine
                 .held_bare(&route, source)
                 .filter_map(|(to, hold)| {
-                    let cause = Cause { reason: "Undecided".to_owned(), message: hold.reason.clone() };
+                    let cause = Cause::new("Undecided", &*hold.reason);
                     Some((scene.mailboxes.at(to)?.clone(), cause))
                 })
                 .collect();
@@ -329,7 +329,7 @@ pub(super) fn held_by(verdict: &Verdict) -> Option<Cause> {
         Verdict::Refused(refusal) => (reason_of(refusal), refusal.to_string()),
         _ => return None,
     };
-    Some(Cause { reason: reason.to_owned(), message })
+    Some(Cause::new(reason, message))
 }
 
 /// Why something is refused, in one word.

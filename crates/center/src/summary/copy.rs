@@ -34,7 +34,7 @@ impl Copy {
     pub(super) fn new(kind: &KindId, told: Told) -> Self {
         let Told { copy, form, delivery } = told;
         let form = form.filter(|_| copy.as_deref().is_some_and(|copy| !copy.is_whole()));
-        let unseen = || Health::Underway(Cause { reason: String::new(), message: String::new() });
+        let unseen = || Health::Underway(Cause::new("", ""));
         let health = copy
             .as_deref()
             .map_or_else(unseen, |copy| health::of(kind, copy, form.as_deref().unwrap_or(copy)));

@@ -91,7 +91,7 @@ impl Delivery {
         };
         if let Some(entry) = report.not_current.get(id) {
             let refused = entry.state == Some(NotCurrentState::Refused);
-            let cause = || Cause { reason: entry.reason.clone(), message: entry.message.clone() };
+            let cause = || Cause::new(&*entry.reason, &*entry.message);
             return Self {
                 delivered: self.delivered || entry.delivered_generation.is_some(),
                 current: false,
@@ -193,7 +193,7 @@ mod tests {
         let refused =
             Delivery::default().judged(&id(), &copy, Some(&entry(json!({ "state": "Refused" }))), false);
         assert!(!refused.delivered && !refused.current);
-        assert_eq!(refused.refused.map(|cause| cause.reason).as_deref(), Some("Conflict"));
+        assert_eq!(refused.refused.as_ref().map(|cause| cause.reason.as_str()), Some("Conflict"));
         let waits = Delivery::default().judged(
             &id(),
             &copy,

@@ -5,6 +5,8 @@
 //! is known from its syncer instead. Inside a status, where both numbers are the edge's, they are compared.
 
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use mailboat_object::json::Raw;
 use mailboat_object::key::KindId;
@@ -21,13 +23,32 @@ pub enum Health {
     Broken(Cause),
 }
 
-/// Why a copy is not well.
+/// Why a copy is not well: one pointer, since most copies are well.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cause {
+pub struct Cause(Arc<Words>);
+
+/// What a cause says.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Words {
     /// One word, in CamelCase, that a program can tell the cause by.
     pub reason: String,
     /// The cause in a sentence for people.
     pub message: String,
+}
+
+impl Cause {
+    /// A cause in these words.
+    pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(Arc::new(Words { reason: reason.into(), message: message.into() }))
+    }
+}
+
+impl Deref for Cause {
+    type Target = Words;
+
+    fn deref(&self) -> &Words {
+        &self.0
+    }
 }
 
 /// What a copy of a kind reports of itself. `form` is what it should be, which is the copy itself where that is whole.
@@ -254,11 +275,11 @@ fn replicas(form: &Object) -> i64 {
 }
 
 fn underway(reason: &str, message: &str) -> Health {
-    Health::Underway(Cause { reason: reason.to_owned(), message: message.to_owned() })
+    Health::Underway(Cause::new(reason, message))
 }
 
 fn broken(reason: &str, message: &str) -> Health {
-    Health::Broken(Cause { reason: reason.to_owned(), message: message.to_owned() })
+    Health::Broken(Cause::new(reason, message))
 }
 
 /// A status, if there is one.
@@ -317,10 +338,8 @@ impl<'a> Condition<'a> {
     /// What it gives as the cause, or this reason if it gives none.
     fn cause(&self, otherwise: &str) -> Cause {
         let reason = Some(self.reason()).filter(|reason| !reason.is_empty());
-        Cause {
-            reason: reason.map_or_else(|| otherwise.to_owned(), Cow::into_owned),
-            message: self.text("message").unwrap_or_default().into_owned(),
-        }
+        let reason = reason.map_or_else(|| otherwise.to_owned(), Cow::into_owned);
+        Cause::new(reason, self.text("message").unwrap_or_default())
     }
 }
 

@@ -258,7 +258,7 @@ impl Look<'_, '_> {
             }
             if all {
                 let message = format!("spec.broken[{index}] of the Summarizer holds");
-                return Some(Cause { reason: "BrokenByRule".to_owned(), message });
+                return Some(Cause::new("BrokenByRule", message));
             }
         }
         None

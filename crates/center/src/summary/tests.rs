@@ -126,7 +126,7 @@ fn copies_are_counted_for_each_object_kind_and_label() {
 #[test]
 fn what_the_center_holds_or_the_edge_refuses_is_broken_with_its_reason() {
     let mut summaries = two_edges();
-    let cause = health::Cause { reason: "MissingParameter".to_owned(), message: "no x".to_owned() };
+    let cause = health::Cause::new("MissingParameter", "no x");
     let id = copy_id(0, "configmaps", "page");
     summaries.copy(&placement_key("ep"), &id, Some(told(None, Delivery::held(cause))));
     let status = shown(&summaries, "ep", "");
@@ -297,7 +297,7 @@ fn it_stays_small_whatever_the_number_of_edges_and_the_length_of_names() {
             [("site".to_owned(), format!("{edge:x>60}")), ("env".to_owned(), format!("e{}", edge % 3))];
         let facts = EdgeFacts { location: long("l", edge), labels: labels.into(), ..EdgeFacts::default() };
         summaries.edge(&edge_id(edge), Some(facts));
-        let cause = health::Cause { reason: "Refused".to_owned(), message: "m".repeat(900) };
+        let cause = health::Cause::new("Refused", "m".repeat(900));
         let id = copy_id(edge, &format!("{}.example.com", long("k", edge)), &long("n", edge));
         summaries.copy(&placement_key("ep"), &id, Some(told(None, Delivery::held(cause))));
     }
