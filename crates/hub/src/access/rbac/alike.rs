@@ -41,8 +41,9 @@ impl Alike {
 
     /// Takes an index back from a workspace that no longer has it, as its own: a copy if others have it.
     pub(super) fn unshare(&mut self, workspace: Arc<Workspace>) -> Workspace {
-        // Two: here and in the hand.
-        if Arc::strong_count(&workspace) <= 2 {
+        // Two: here and in the hand. A large one is not here, and to look for it would be to read all of it: an inventory has two
+        // roles and bindings for each of its edges.
+        if workspace.len() <= COMPARED && Arc::strong_count(&workspace) <= 2 {
             self.0.remove(&workspace);
         }
         Arc::unwrap_or_clone(workspace)
