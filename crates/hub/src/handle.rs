@@ -42,6 +42,8 @@ struct Call<'r> {
     accepted: Accepted,
     headers: &'r HeaderMap,
     user: User,
+    /// What is done, as rights name it.
+    verb: &'static str,
 }
 
 /// Answers one request.
@@ -113,7 +115,10 @@ where
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
     if place.view.is_none() {
-        hub.gate().check_object(&cluster, &user, verb, &path)?;
+        // Whoever selects one object by its name asks for that one.
+        let named = query.selected_name().filter(|_| matches!(verb, "list" | "watch"));
+        let asked = ObjectPath { name: named.unwrap_or_else(|| path.name.clone()), ..path.clone() };
+        hub.gate().check_object(&cluster, &user, verb, &asked)?;
     }
     place.check_granted(hub, &user, verb, &path)?;
     let mut watching = None;

@@ -83,6 +83,14 @@ impl Query {
         text.parse().map_err(|error| Status::bad_request(format!("invalid field selector: {error}")))
     }
 
+    /// The name of the one object that is selected, if it is selected by that and can be part of a path.
+    pub(crate) fn selected_name(&self) -> Option<Name> {
+        let fields = self.fields().ok()?;
+        let term = fields.terms().iter().find(|term| term.path == "metadata.name" && term.equal)?;
+        let fits = !matches!(term.value.as_str(), "" | "." | "..") && !term.value.contains(['/', '%']);
+        fits.then(|| Name::new(&term.value))
+    }
+
     pub(crate) fn limit(&self) -> Result<Option<usize>, Status> {
         Ok(self.number("limit")?.filter(|limit| *limit > 0).and_then(|limit| usize::try_from(limit).ok()))
     }

@@ -211,6 +211,14 @@ impl Call<'_> {
         Ok(more)
     }
 
+    /// Refuses one who may change this, and not make it.
+    fn check_create(&self) -> Result<(), Status> {
+        if self.place.view.is_none() {
+            self.hub.gate().check_object(&self.cluster, &self.user, "create", &self.path)?;
+        }
+        self.place.check_granted(self.hub, &self.user, "create", &self.path)
+    }
+
     /// Whether whoever asks may do this with an object somewhere else.
     fn may(&self, key: &Key, verb: &str) -> bool {
         let path = ObjectPath {
@@ -229,6 +237,7 @@ impl Call<'_> {
         options: &WriteOptions,
         write: impl Fn(&mut Machine, &WriteOptions, &Value, &mut Moment<'_>) -> Result<Written, Status>,
     ) -> Result<Written, Status> {
+        let may_create = if self.verb == "create" { Ok(()) } else { self.check_create() };
         self.hub
             .write(|machine, moment| {
                 let dry = WriteOptions { dry_run: true, ..options.clone() };
@@ -243,6 +252,13 @@ impl Call<'_> {
                 if self.kind.id == binding::kind() && self.path.subresource.is_empty() {
                     let tried = try_out(machine, moment)?;
                     self.check_bind(machine, &tried)?;
+                }
+                // Whoever may change what is there need not be one who may make something.
+                if let Err(refused) = &may_create
+                    && machine.get(&self.key()).is_err()
+                    && try_out(machine, moment)?.created
+                {
+                    return Err(refused.clone());
                 }
                 let mut more = Value::Null;
                 if self.kind.id == workspace_kind() && self.path.subresource.is_empty() {
