@@ -16,6 +16,9 @@ use crate::hub::now_seconds;
 use crate::path::ObjectPath;
 use crate::place::denied;
 
+/// How the headers begin by which somebody acts as another.
+const IMPERSONATE: &str = "impersonate-";
+
 /// Who may come in, and what they may do.
 pub(crate) struct Gate {
     rights: Arc<RwLock<Rights>>,
@@ -96,13 +99,32 @@ impl Gate {
         user: &User,
         headers: &HeaderMap,
     ) -> Result<User, Status> {
-        let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let mut pairs = Vec::new();
+        for (name, value) in headers.iter().filter(|(name, _)| name.as_str().starts_with(IMPERSONATE)) {
+            // A name that cannot be read is not passed over: he who asks would act as himself, and may do more.
+            let value = std::str::from_utf8(value.as_bytes())
+                .map_err(|_| Status::bad_request(format!("the header {name} is not text")))?;
+            pairs.push((name.as_str(), value));
+        }
+        if pairs.is_empty() {
+            return Ok(user.clone());
+        }
+        let in_workspace = *cluster != ClusterId::new(CLUSTER);
+        if in_workspace && !user.may_take_groups(pairs.iter().copied()) {
+            let message = "forbidden: impersonation is not allowed for the requestor";
+            return Err(Status::other(403, "Forbidden", message));
+        }
         let acting =
             self.rights(|rights| user.impersonate(pairs, |user, asked| rights.decide(cluster, user, asked)));
-        acting.map_err(|error| match error {
+        let mut acting = acting.map_err(|error| match error {
             ImpersonationError::NoUser(_) => Status::bad_request(error.to_string()),
             ImpersonationError::Forbidden { .. } => Status::other(403, "Forbidden", error.to_string()),
-        })
+        })?;
+        if in_workspace && !user.is_master() {
+            // What one workspace lets him be, he is there alone.
+            acting.confine(cluster);
+        }
+        Ok(acting)
     }
 
     /// Refuses a user who may not be in a workspace at all.

@@ -131,6 +131,10 @@ where
         if verb != "create" {
             return Err(not_allowed());
         }
+        // Nobody's rights were asked for in a view, so that nobody is told there who others are.
+        if place.view.is_some() && review::is_question(&path) {
+            return Err(Status::unserved());
+        }
         let body = review::body(&body.await?, &head.headers)?;
         if path.subresource == "token" {
             return review::token(hub, &cluster, &path, body);

@@ -116,6 +116,7 @@ impl Rights {
 
     /// Whether a user may do something in a workspace.
     pub fn decide(&self, cluster: &ClusterId, user: &User, asked: &Asked<'_>) -> Decision {
+        let user = &*user.in_scope(cluster);
         if user.is_master() {
             return Decision::allow("");
         }
@@ -156,6 +157,7 @@ impl Rights {
 
     /// The rules that hold for a user in a namespace, or with an empty one in all of them.
     pub fn rules(&self, cluster: &ClusterId, user: &User, namespace: &str) -> Vec<Rule> {
+        let user = &*user.in_scope(cluster);
         let mut rules = Vec::new();
         if user.is_master() {
             rules.extend(Rule::everything());

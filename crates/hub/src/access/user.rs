@@ -1,6 +1,9 @@
 //! Users, and users who act as others.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use mailboat_object::ClusterId;
 
 use super::{Asked, Decision};
 
@@ -16,6 +19,18 @@ pub const ANONYMOUS: &str = "system:anonymous";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Where kcp writes down in which workspace a service account lives.
 pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
+
+/// Where kcp writes down in which workspaces alone a user is who he is.
+const SCOPES_EXTRA: &str = "authentication.kcp.io/scopes";
+/// Groups that mean something in every workspace: nobody acts as one of them who is not in it himself.
+const SPECIAL_GROUPS: [&str; 6] = [
+    MASTERS,
+    AUTHENTICATED,
+    "system:kcp:admin",
+    "system:kcp:tenancy:workspace-bootstrapper",
+    "system:kcp:logical-cluster-admin",
+    "system:kcp:external-logical-cluster-admin",
+];
 
 /// Who makes a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -87,6 +102,30 @@ impl User {
     /// Whether the user may do everything.
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
+    }
+
+    /// Whether the user may act as somebody in the groups that these headers name, in a workspace. The rights that he has
+    /// there say nothing of others.
+    pub(crate) fn may_take_groups<'h>(&self, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> bool {
+        let groups = headers.into_iter().filter(|(name, _)| *name == "impersonate-group");
+        self.is_master()
+            || groups.into_iter().all(|(_, group)| !SPECIAL_GROUPS.contains(&group) || self.is_in(group))
+    }
+
+    /// From now on the user is who he is in one workspace alone.
+    pub(crate) fn confine(&mut self, cluster: &ClusterId) {
+        self.extra.entry(SCOPES_EXTRA.to_owned()).or_default().push(format!("cluster:{}", cluster.0));
+    }
+
+    /// Who the user is in a workspace: outside of those that he is confined to, somebody without a name.
+    pub(crate) fn in_scope(&self, cluster: &ClusterId) -> Cow<'_, Self> {
+        let wanted = format!("cluster:{}", cluster.0);
+        // Every scope has to hold; each may name several workspaces.
+        let holds = |scope: &String| scope.split(',').any(|one| one == wanted);
+        if self.extra.get(SCOPES_EXTRA).is_none_or(|scopes| scopes.iter().all(holds)) {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self::authenticated(ANONYMOUS, []))
     }
 
     /// Namespace and name, if the user is a service account.
@@ -251,5 +290,23 @@ mod tests {
         assert!(said.contains("\"userextras/a/b\""), "{said}");
         let nobody = alice.impersonate([("impersonate-group", "g")], may_users).unwrap_err();
         assert_eq!(nobody, ImpersonationError::NoUser(vec!["impersonate-group".to_owned()]));
+    }
+
+    #[test]
+    fn who_acts_as_another_in_a_workspace_is_nobody_elsewhere_and_takes_no_special_group() {
+        let alice = User::authenticated("alice", []);
+        for group in ["system:masters", "system:kcp:admin"] {
+            assert!(!alice.may_take_groups([("impersonate-group", group)]), "{group}");
+        }
+        assert!(
+            alice.may_take_groups([("impersonate-group", AUTHENTICATED), ("impersonate-group", "sailors")])
+        );
+        let mut bob = alice.impersonate([("impersonate-user", "bob")], may_users).unwrap();
+        let (here, there) = (ClusterId::new("here"), ClusterId::new("there"));
+        bob.confine(&here);
+        assert_eq!(bob.in_scope(&here).name, "bob");
+        assert_eq!(bob.in_scope(&there).name, ANONYMOUS);
+        bob.groups.push(MASTERS.to_owned());
+        assert!(bob.in_scope(&here).is_master() && !bob.in_scope(&there).is_master());
     }
 }
