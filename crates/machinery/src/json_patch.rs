@@ -2,8 +2,13 @@
 
 use serde_json::Value;
 
+use crate::size::json_bytes;
+
 /// How many operations one patch may have.
 pub const OPERATIONS_MAX: usize = 10_000;
+/// How many bytes the copies that one patch makes may take together: a few dozen of them, each of the one before, would take
+/// more than any machine has. Real servers have the same limit.
+const COPIED_BYTES_MAX: usize = 3 << 20;
 
 /// Why a JSON patch cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +19,11 @@ pub enum BadPatch {
     /// It does not fit the object.
     #[error("{0}")]
     Unfitting(String),
+    /// It makes more of the object than a server takes.
+    #[error(
+        "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {COPIED_BYTES_MAX}"
+    )]
+    TooMuchCopied(usize),
     /// It has too many operations.
     #[error("the allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
     TooLong(usize),
@@ -30,7 +40,8 @@ pub fn apply(document: &mut Value, patch: &Value) -> Result<(), BadPatch> {
     if let Some(other) = operations.iter().find(|operation| !operation.is_object()) {
         return Err(BadPatch::Malformed(format!("{other} is no operation")));
     }
-    operations.iter().try_for_each(|operation| carry_out(document, operation))
+    let mut copied_bytes = 0;
+    operations.iter().try_for_each(|operation| carry_out(document, operation, &mut copied_bytes))
 }
 
 /// Whether any operation reads or writes at, above or below this pointer.
@@ -44,7 +55,7 @@ pub(crate) fn touches(patch: &Value, pointer: &str) -> bool {
     })
 }
 
-fn carry_out(document: &mut Value, operation: &Value) -> Result<(), BadPatch> {
+fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), BadPatch> {
     let text = |member: &str| {
         operation[member]
             .as_str()
@@ -70,12 +81,17 @@ fn carry_out(document: &mut Value, operation: &Value) -> Result<(), BadPatch> {
             let from = text("from")?;
             let missing =
                 || BadPatch::Unfitting(format!("copy operation does not apply: doc is missing key: {from}"));
-            let copied = find_mut(document, from).ok_or_else(missing)?.clone();
+            let copied = find_mut(document, from).ok_or_else(missing)?;
+            *copied_bytes += json_bytes(copied, COPIED_BYTES_MAX);
+            if *copied_bytes > COPIED_BYTES_MAX {
+                return Err(BadPatch::TooMuchCopied(*copied_bytes));
+            }
+            let copied = copied.clone();
             add(document, path, copied)
         }
         "test" => {
-            let found = find_mut(document, path).map_or(Value::Null, |value| value.clone());
-            if crate::typed::same(&found, &value()) {
+            let found = find_mut(document, path).map_or(&Value::Null, |value| &*value);
+            if crate::typed::same(found, operation.get("value").unwrap_or(&Value::Null)) {
                 return Ok(());
             }
             Err(BadPatch::Unfitting(format!("testing value {path} failed: test failed")))

@@ -44,6 +44,7 @@ mod packed;
 mod quantity;
 pub mod random;
 pub mod schema;
+mod size;
 pub mod status;
 mod strategic;
 pub mod time;

@@ -233,6 +233,11 @@ impl Status {
         status
     }
 
+    /// 413: more than a server takes.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::other(413, "RequestEntityTooLarge", message)
+    }
+
     /// 429: there is too much under way; a second later there may be room.
     pub fn too_many(message: impl Into<String>) -> Self {
         let mut status = Self::new(429, "TooManyRequests", message.into());

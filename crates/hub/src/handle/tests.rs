@@ -33,7 +33,11 @@ fn ask(method: Method, path: &str, media: &str, body: String) -> Request<Full<By
 }
 
 async fn answered(hub: &Arc<Hub>, request: Request<Full<Bytes>>) -> (u16, Value) {
-    let answer = handle(Arc::clone(hub), Some(&admin()), request).await;
+    answered_to(hub, &admin(), request).await
+}
+
+async fn answered_to(hub: &Arc<Hub>, user: &User, request: Request<Full<Bytes>>) -> (u16, Value) {
+    let answer = handle(Arc::clone(hub), Some(user), request).await;
     let code = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     (code, serde_json::from_slice(&body).unwrap_or_default())
@@ -126,4 +130,270 @@ async fn whoever_does_not_read_his_answer_is_not_waited_for() {
     assert_eq!(code, 200);
     assert!(first.frame().await.unwrap().is_err(), "the rest is not sent");
     let Poll::Ready(_) = pin!(first.frame()).poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
+}
+
+/// A hub on which a user may do these things with ConfigMaps of one namespace.
+async fn hub_of(user: &User, verbs: &[&str], names: &[&str]) -> Arc<Hub> {
+    let hub = hub(Limits::default()).await;
+    let rule =
+        json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": verbs, "resourceNames": names });
+    let role = json!({ "metadata": { "name": "some" }, "rules": [rule] });
+    let binding = json!({
+        "metadata": { "name": "some" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "some" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name }],
+    });
+    let base = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    for (resource, body) in [("roles", role), ("rolebindings", binding)] {
+        let path = format!("{base}/{resource}");
+        let (code, said) =
+            answered(&hub, ask(Method::POST, &path, "application/json", body.to_string())).await;
+        assert_eq!(code, 201, "{said}");
+    }
+    hub
+}
+
+fn alice() -> User {
+    User::authenticated("alice", [])
+}
+
+#[tokio::test]
+async fn whoever_may_patch_but_not_create_makes_nothing_by_applying() {
+    let hub = hub_of(&alice(), &["get", "patch", "update"], &[]).await;
+    let apply = || {
+        let body =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } }).to_string();
+        ask(Method::PATCH, &format!("{MAPS}/a?fieldManager=alice"), "application/apply-patch+yaml", body)
+    };
+    let (code, said) = answered_to(&hub, &alice(), apply()).await;
+    assert_eq!(code, 403, "{said}");
+    assert!(said["message"].as_str().unwrap().contains("cannot create resource \"configmaps\""), "{said}");
+    let (code, _) = answered(&hub, ask(Method::GET, &format!("{MAPS}/a"), "", String::new())).await;
+    assert_eq!(code, 404, "nothing was made");
+    assert_eq!(answered(&hub, apply()).await.0, 201);
+    assert_eq!(answered_to(&hub, &alice(), apply()).await.0, 200, "what is there may be changed");
+}
+
+#[tokio::test]
+async fn whoever_may_see_one_object_may_list_and_watch_that_one() {
+    let hub = hub_of(&alice(), &["list", "watch"], &["one"]).await;
+    for (query, code) in [
+        ("fieldSelector=metadata.name%3Done", 200),
+        ("fieldSelector=metadata.name%3Done&watch=true", 200),
+        ("fieldSelector=metadata.name%3Dtwo", 403),
+        ("fieldSelector=metadata.name!%3Done", 403),
+        ("fieldSelector=metadata.namespace%3Done", 403),
+        ("", 403),
+        ("watch=true", 403),
+    ] {
+        let request = ask(Method::GET, &format!("{MAPS}?{query}"), "", String::new());
+        let answer = handle(Arc::clone(&hub), Some(&alice()), request).await;
+        assert_eq!(answer.status().as_u16(), code, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn odd_paths_give_nobody_more_than_straight_ones() {
+    let hub = hub_of(&alice(), &["get", "list"], &[]).await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let (code, _) = answered(
+        &hub,
+        ask(Method::POST, secrets, "application/json", json!({ "metadata": { "name": "s" } }).to_string()),
+    )
+    .await;
+    assert_eq!(code, 201);
+    for path in [
+        "/api/v1/namespaces/default/secrets/s",
+        "//api//v1//namespaces//default//secrets//s",
+        "/api/v1/namespaces/default/secrets/s/",
+        "/api/v1/namespaces/default/%73ecrets/s",
+        "/api/v1/namespaces/default/Secrets/s",
+        "/API/V1/namespaces/default/secrets/s",
+        "/api/v1/namespaces/default/configmaps/../secrets/s",
+        "/api/v1/namespaces/default/configmaps/..%2fsecrets%2fs",
+        "/api/v1/namespaces/default/configmaps%2f..%2fsecrets/s",
+        "/api/v1/namespaces/default%2fsecrets/s",
+        "/api/v1/namespaces/%64efault/secrets/s",
+        "/api/v1/namespaces/default/secrets/s?watch=true",
+        "/api/v1/watch/namespaces/default/secrets/s",
+        "/api/v1/watch/watch/namespaces/default/secrets",
+        "/api/v1/proxy/namespaces/default/secrets/s",
+        "/api/v1/secrets?fieldSelector=metadata.namespace%3Ddefault",
+        "/api/v1/namespaces/default/secrets/s/status",
+        "/clusters/cluster/api/v1/namespaces/default/secrets/s",
+        "/api/v1/namespaces/default/configmaps;a=b/../secrets/s",
+        "/api/v1/namespaces/default/secrets/%00s",
+    ] {
+        let answer =
+            handle(Arc::clone(&hub), Some(&alice()), ask(Method::GET, path, "", String::new())).await;
+        let code = answer.status().as_u16();
+        assert!(matches!(code, 400 | 403 | 404), "{path}: {code}");
+    }
+    // What she may do, she may do by any path that says the same.
+    for path in [MAPS, "/api//v1/namespaces/default/configmaps/", "/api/v1/namespaces/%64efault/configmaps"] {
+        let (code, said) = answered_to(&hub, &alice(), ask(Method::GET, path, "", String::new())).await;
+        assert_eq!(code, 200, "{path}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_read_is_not_passed_over() {
+    let hub = hub(Limits::default()).await;
+    let acting = async |name: &[u8]| {
+        let mut request = ask(Method::GET, MAPS, "", String::new());
+        let value = http::HeaderValue::from_bytes(name).unwrap();
+        request.headers_mut().insert("impersonate-user", value);
+        answered(&hub, request).await
+    };
+    assert_eq!(acting(b"j\xff").await.0, 400, "the administrator does not act as himself");
+    let (code, said) = acting("jürgen".as_bytes()).await;
+    assert_eq!(code, 403, "{said}");
+    assert!(said["message"].as_str().unwrap().contains("User \"jürgen\" cannot list"), "{said}");
+}
+
+#[tokio::test]
+async fn nothing_in_a_namespace_is_made_without_one() {
+    let hub = hub(Limits::default()).await;
+    let lease =
+        json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "a" } });
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let all = [
+        (Method::PUT, "/apis/coordination.k8s.io/v1/leases/a", "application/json", &lease),
+        (Method::PATCH, "/api/v1/configmaps/a?fieldManager=x", "application/apply-patch+yaml", &map),
+        (Method::PUT, "/api/v1/configmaps/a", "application/json", &map),
+        (Method::DELETE, "/api/v1/configmaps/a", "application/json", &Value::Null),
+    ];
+    for (method, path, media, body) in all {
+        let (code, said) = answered(&hub, ask(method.clone(), path, media, body.to_string())).await;
+        assert!((400..500).contains(&code), "{method} {path}: {code} {said}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_bodies_are_refused_and_cost_little() {
+    let hub = hub(Limits::default()).await;
+    let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(0, 1000))).await;
+    assert_eq!(code, 201);
+    let one = format!("{MAPS}/map-0");
+    // Each copy doubles what is there.
+    let mut copies = vec![json!({ "op": "add", "path": "/data/list", "value": ["x".repeat(1000)] })];
+    copies.extend((0..200).map(|_| json!({ "op": "copy", "from": "/data/list", "path": "/data/list/-" })));
+    let (code, said) = answered(
+        &hub,
+        ask(Method::PATCH, &one, "application/json-patch+json", Value::Array(copies).to_string()),
+    )
+    .await;
+    assert_eq!(code, 422, "{said}");
+    // A YAML document of a few lines that stands for very many.
+    let mut bomb = "metadata: {name: bomb}\ndata:\n  a: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let former = format!("*a{}", level - 1);
+        let line = format!("  k{level}: &a{level} [{}]\n", vec![former; 10].join(", "));
+        bomb.push_str(&line);
+    }
+    let (code, said) = answered(&hub, ask(Method::POST, MAPS, "application/yaml", bomb)).await;
+    assert_eq!(code, 400, "{said}");
+    for (media, body) in [
+        ("application/json-patch+json", r#"{"op":"remove"}"#),
+        ("application/json-patch+json", r#"[{"op":"remove"}]"#),
+        ("application/json-patch+json", r#"[{"op":"add","path":"/data/99999999999999999999","value":1}]"#),
+        ("application/json-patch+json", r#"["x"]"#),
+        ("application/json-patch+json", r#"[{"op":"move","from":"","path":"/data/a"}]"#),
+        ("application/json-patch+json", r#"[{"op":"replace","path":"","value":null}]"#),
+        ("application/merge-patch+json", "[]"),
+        ("application/merge-patch+json", "null"),
+        ("application/merge-patch+json", r#"{"metadata":7}"#),
+        ("application/strategic-merge-patch+json", r#"{"$patch":"explode"}"#),
+        ("application/apply-patch+yaml", "- a"),
+        ("application/apply-patch+yaml", "&a [*a]"),
+        ("application/json", "{}"),
+    ] {
+        let path = format!("{one}?fieldManager=x");
+        let (code, said) = answered(&hub, ask(Method::PATCH, &path, media, body.to_owned())).await;
+        assert!((400..500).contains(&code), "{media} {body}: {code} {said}");
+    }
+    let (code, said) = answered(&hub, ask(Method::GET, &one, "", String::new())).await;
+    assert_eq!((code, said["data"]["text"].as_str().map(str::len)), (200, Some(1000)), "it is as it was");
+}
+
+#[tokio::test]
+async fn tokens_of_pages_that_nobody_gave_out_are_refused() {
+    use base64::Engine as _;
+    let hub = hub(Limits::default()).await;
+    let token = |text: &str| base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(text);
+    for bad in [
+        "x".repeat(10_000),
+        token("{}"),
+        token("[[[["),
+        token(&"[".repeat(5_000)),
+        token(r#"{"v":"meta.k8s.io/v1","rv":-1,"start":["cluster","",""]}"#),
+        token(r#"{"v":"meta.k8s.io/v1","rv":18446744073709551615,"start":["cluster","",""]}"#),
+        token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"cluster"}"#),
+    ] {
+        let path = format!("{MAPS}?limit=1&continue={bad}");
+        let (code, said) = answered(&hub, ask(Method::GET, &path, "", String::new())).await;
+        assert!((400..500).contains(&code) || code == 504, "{code} {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_does_not_grow_beyond_what_a_server_keeps() {
+    let hub = hub(Limits::default()).await;
+    let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(0, 10))).await;
+    assert_eq!(code, 201);
+    let mut codes = Vec::new();
+    for number in 0..12 {
+        // Annotations have a limit of their own; labels and owners have none.
+        let owner = json!({ "apiVersion": "v1", "kind": "Secret", "name": "x".repeat(200_000),
+            "uid": format!("00000000-0000-0000-0000-{number:012}") });
+        let patch = json!([{ "op": "add", "path": if number == 0 { "/metadata/ownerReferences" } else { "/metadata/ownerReferences/-" },
+            "value": if number == 0 { json!([owner]) } else { owner } }]);
+        let request =
+            ask(Method::PATCH, &format!("{MAPS}/map-0"), "application/json-patch+json", patch.to_string());
+        codes.push(answered(&hub, request).await.0);
+    }
+    assert_eq!(codes[0], 200, "{codes:?}");
+    assert_eq!(codes.last(), Some(&413), "{codes:?}");
+}
+
+#[tokio::test]
+async fn whoever_rules_one_workspace_does_not_act_as_one_who_rules_all() {
+    let options = Options { url: "https://127.0.0.1:6443".to_owned(), ..Options::default() };
+    let hub = Arc::new(crate::workspaces(Memory::default(), options).await.unwrap().hub);
+    let workspace = json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": "mine" } });
+    let binding = json!({
+        "metadata": { "name": "alice" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice" }],
+    });
+    for (path, body) in [
+        ("/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces", workspace),
+        ("/clusters/root:mine/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding),
+    ] {
+        let (code, said) =
+            answered(&hub, ask(Method::POST, path, "application/json", body.to_string())).await;
+        assert_eq!(code, 201, "{path}: {said}");
+    }
+    let acting = async |groups: &[&str]| {
+        let mut request = ask(Method::GET, "/clusters/root:mine/api/v1/configmaps", "", String::new());
+        if !groups.is_empty() {
+            request.headers_mut().insert("impersonate-user", "bob".parse().unwrap());
+        }
+        for group in groups {
+            request.headers_mut().append("impersonate-group", group.parse().unwrap());
+        }
+        answered_to(&hub, &alice(), request).await
+    };
+    assert_eq!(acting(&[]).await.0, 200, "she rules it");
+    for group in ["system:masters", "system:kcp:admin", "system:kcp:logical-cluster-admin"] {
+        let (code, said) = acting(&["sailors", group]).await;
+        let message = said["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            (code, message),
+            (403, "forbidden: impersonation is not allowed for the requestor"),
+            "{group}"
+        );
+    }
+    let (code, said) = acting(&["sailors"]).await;
+    assert!(code == 403 && said["message"].as_str().unwrap().contains("User \"bob\""), "{said}");
 }

@@ -208,9 +208,9 @@ fn a_full_disk_refuses_and_serves_on_and_recovers() {
     let ledger = ledger_on(&device);
     put(&ledger, "a", "1").unwrap();
     device.fill();
-    let said = put(&ledger, "big", &"x".repeat(2_000_000)).unwrap_err().to_string();
+    let said = put(&ledger, "big", &"x".repeat(1_400_000)).unwrap_err().to_string();
     assert!(said.contains("is full: nothing was stored"), "{said}");
-    let said = put(&ledger, "a", &"y".repeat(2_000_000)).unwrap_err().to_string();
+    let said = put(&ledger, "a", &"y".repeat(1_400_000)).unwrap_err().to_string();
     assert!(said.contains("is full: nothing was stored"), "{said}");
     let (seen, settled) = ledger.read(values);
     settled.wait_blocking().unwrap();

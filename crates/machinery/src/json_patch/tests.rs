@@ -70,3 +70,14 @@ fn a_patch_knows_what_it_touches() {
     assert!(touches(&json!([{ "op": "remove", "path": "/metadata" }]), "/metadata/managedFields"));
     assert!(!touches(&json!([{ "op": "remove", "path": "/metadata/man" }]), "/metadata/managedFields"));
 }
+
+#[test]
+fn a_patch_of_copies_of_copies_is_stopped_before_it_takes_all_memory() {
+    let mut document = json!({ "data": { "a": "x".repeat(1000) } });
+    let mut operations = vec![json!({ "op": "add", "path": "/list", "value": [] })];
+    operations.extend((0..64).map(|_| json!({ "op": "copy", "from": "/list", "path": "/list/-" })));
+    operations.insert(1, json!({ "op": "copy", "from": "/data", "path": "/list/-" }));
+    let error = apply(&mut document, &Value::Array(operations)).unwrap_err();
+    assert!(matches!(error, BadPatch::TooMuchCopied(_)), "{error}");
+    assert!(document.to_string().len() < 8 << 20, "it was stopped in time");
+}

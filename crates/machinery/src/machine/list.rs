@@ -132,6 +132,9 @@ impl Machine {
             let (version, cluster, spot) = read_token(text).ok_or_else(|| {
                 Status::bad_request("invalid continue token: continue key is not valid: it cannot be read")
             })?;
+            if version > self.version {
+                return Err(Status::too_large_version(version.0, self.version.0));
+            }
             if version < floor {
                 return Err(Status::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start \

@@ -16,6 +16,7 @@ use crate::metadata::{self, Incoming};
 use crate::object::Stored;
 use crate::random::Moment;
 use crate::schema::{Admission, Origin, Schema};
+use crate::size::{OBJECT_LIMIT_BYTES, json_bytes};
 use crate::status::{FieldError, Status};
 use crate::time::rfc3339;
 use crate::{strategic, typed};
@@ -292,6 +293,7 @@ impl Machine {
             errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
         }
         writing.refuse(&key.name, &errors)?;
+        refuse_large(&body)?;
         if let Some(present) = self.held(key) {
             return Err(if present.is_deleting() {
                 Status::exists_deleting(&key.kind, &key.name)
@@ -338,6 +340,7 @@ impl Machine {
         }
         self.stamp(key, &mut body);
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
+        refuse_large(&body)?;
         let managed = if managed.same_but_for_times(live.managed()) && typed::same(&body, live.body()) {
             // A change of nothing but times is none.
             Arc::clone(live.managed())
@@ -512,7 +515,9 @@ fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, St
         Patch::Json(patch) => match json_patch::apply(&mut value, patch) {
             Ok(()) => {}
             Err(BadPatch::Malformed(what)) => return Err(Status::bad_request(what)),
-            Err(BadPatch::Unfitting(_)) => return Err(Status::unprocessable_patch()),
+            Err(BadPatch::Unfitting(_) | BadPatch::TooMuchCopied(_)) => {
+                return Err(Status::unprocessable_patch());
+            }
             Err(error @ BadPatch::TooLong(_)) => return Err(Status::bad_request(error.to_string())),
         },
         Patch::Merge(patch) if !patch.is_object() => {
@@ -525,6 +530,14 @@ fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, St
         Patch::Apply { .. } => {}
     }
     Ok(value)
+}
+
+/// Refuses what has grown beyond what a server keeps: many small patches make it as large as one wants.
+fn refuse_large(body: &Value) -> Result<(), Status> {
+    if json_bytes(body, OBJECT_LIMIT_BYTES) > OBJECT_LIMIT_BYTES {
+        return Err(Status::too_large(format!("Request entity too large: limit is {OBJECT_LIMIT_BYTES}")));
+    }
+    Ok(())
 }
 
 pub(super) fn drop_metadata(body: &mut Value, member: &str) {
