@@ -74,15 +74,33 @@ struct Subresource {
 /// All kinds of Kubernetes, with their schemas.
 pub fn kinds() -> Result<Vec<Arc<Kind>>, BadCatalog> {
     let catalog: Catalog = serde_json::from_str(KUBERNETES)?;
-    let mut kinds = Vec::new();
+    let mut kinds: Vec<Kind> = Vec::new();
     for group in &catalog.groups {
         for version in &group.versions {
             for resource in &version.resources {
-                kinds.push(Arc::new(kind(group, version, resource, &catalog.schemas)?));
+                let kind = kind(group, version, resource, &catalog.schemas)?;
+                match kinds.iter_mut().find(|known| known.id == kind.id) {
+                    // The first is the one in which objects are kept.
+                    Some(known) => known.versions.extend(kind.versions),
+                    None => kinds.push(kind),
+                }
             }
         }
     }
-    Ok(kinds)
+    join(&mut kinds);
+    Ok(kinds.into_iter().map(Arc::new).collect())
+}
+
+/// Joins kinds that are only other names for the objects of others with these.
+fn join(kinds: &mut [Kind]) {
+    for at in 0..kinds.len() {
+        let Some(kept) = builtin::kept_as(&kinds[at].id) else { continue };
+        let Some(home) = kinds.iter().position(|kind| kind.id == kept) else { continue };
+        let forms = kinds[at].versions.clone();
+        kinds[home].forms.extend(forms);
+        kinds[at].rules = kinds[home].rules.clone();
+        kinds[at].kept_as = Some(kept);
+    }
 }
 
 fn kind(
@@ -96,6 +114,9 @@ fn kind(
     let (version, name) = (&version.version, &resource.kind);
     let mut kind = builtin::kind_from_openapi(id, version, name, namespaced, &resource.schema, schemas)
         .map_err(|error| BadCatalog::Schema { kind: resource.kind.clone(), error })?;
+    for served in &mut kind.versions {
+        served.conversion = builtin::conversion(&kind.id, &served.name);
+    }
     let names = |texts: &[String]| texts.iter().map(|text| Name::new(text)).collect();
     kind.naming = Naming {
         singular: Name::new(&resource.singular),

@@ -297,7 +297,8 @@ fn storage_hash(kind: &Kind) -> String {
     use base64::Engine as _;
     use sha2::Digest as _;
     let version = kind.versions.first().map_or("", |version| version.name.as_str());
-    let hash = sha2::Sha256::digest(format!("{}/{version}/{}", kind.id.group(), kind.name));
+    let group = kind.kept_as.as_ref().unwrap_or(&kind.id).group();
+    let hash = sha2::Sha256::digest(format!("{group}/{version}/{}", kind.name));
     base64::prelude::BASE64_STANDARD.encode(&hash[..8])
 }
 

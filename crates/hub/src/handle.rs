@@ -153,13 +153,24 @@ where
     if place.cluster.is_none() && !matches!(verb, "list" | "watch") {
         return Err(not_allowed());
     }
-    let call =
-        Call { hub, place, cluster, path, kind, version, query, accepted, headers: &head.headers, user };
+    let call = Call {
+        hub,
+        place,
+        cluster,
+        path,
+        kind,
+        version,
+        query,
+        accepted,
+        headers: &head.headers,
+        user,
+        verb,
+    };
     // A watch has its turn as long as it lasts.
     if let Some(turn) = watching {
         return call.watch(turn);
     }
-    match verb {
+    let answer = match verb {
         "get" => call.get().await,
         "list" => call.list().await,
         "create" => call.create(&body.await?).await,
@@ -168,7 +179,8 @@ where
         "delete" => call.delete(&body.await?).await,
         "deletecollection" => call.delete_collection(&body.await?).await,
         _ => Err(not_allowed()),
-    }
+    };
+    answer.map_err(|status| status.renamed(call.kept(), &call.kind.id))
 }
 
 /// What a method does to objects, as rights name it. None: it does nothing there.
@@ -282,10 +294,15 @@ impl Call<'_> {
     fn key(&self) -> Key {
         Key {
             cluster: self.cluster.clone(),
-            kind: self.kind.id.clone(),
+            kind: self.kept().clone(),
             namespace: self.path.namespace.clone(),
             name: self.path.name.clone(),
         }
+    }
+
+    /// The kind as which its objects are kept.
+    fn kept(&self) -> &KindId {
+        self.kind.kept_as.as_ref().unwrap_or(&self.kind.id)
     }
 
     /// Who is written down as the manager of fields: as the request says, else the client's own name.

@@ -4,6 +4,8 @@ mod age;
 mod native;
 mod path;
 
+use std::sync::Arc;
+
 use mailboat_machinery::{Column, Kind, KindVersion, List, Origin, Stored, TypeMeta};
 use serde_json::{Value, json};
 
@@ -31,7 +33,7 @@ pub(crate) enum Include {
 pub(crate) struct Columns {
     definitions: Value,
     cells: Vec<Cell>,
-    api_version: String,
+    version: KindVersion,
 }
 
 enum Cell {
@@ -44,13 +46,21 @@ enum Cell {
 impl Columns {
     /// The columns of a kind in a version.
     pub(crate) fn of(kind: &Kind, version: &KindVersion) -> Self {
-        let mut definitions = vec![json!({
-            "name": "Name", "type": "string", "format": "name", "priority": 0,
-            "description": NAME,
-        })];
-        let mut cells = vec![Cell::Name];
+        let (mut definitions, mut cells) = (Vec::new(), Vec::new());
+        let named = |priority: i64| {
+            json!({
+                "name": "Name", "type": "string", "format": "name", "priority": priority, "description": NAME,
+            })
+        };
+        let kept = kind.kept_as.as_ref().unwrap_or(&kind.id);
+        // What an event is called matters least.
+        let named_last = kind.origin == Origin::Native && native::are_named_last(kept);
+        if !named_last {
+            definitions.push(named(0));
+            cells.push(Cell::Name);
+        }
         if kind.origin == Origin::Native {
-            for (name, value_type, priority, cell) in native::columns(&kind.id) {
+            for (name, value_type, priority, cell) in native::columns(kept) {
                 definitions.push(json!({
                     "name": name, "type": value_type, "format": "", "description": "", "priority": priority,
                 }));
@@ -69,13 +79,17 @@ impl Columns {
                 cells.push(Cell::At("date".to_owned(), path.to_owned()));
             }
         }
-        Self { definitions: definitions.into(), cells, api_version: version.api_version.to_string() }
+        if named_last {
+            definitions.push(named(1));
+            cells.push(Cell::Name);
+        }
+        Self { definitions: definitions.into(), cells, version: version.clone() }
     }
 
     /// A table of these objects. Readers of a stream need the columns only once.
     pub(crate) fn table<'o>(
         &self,
-        objects: impl IntoIterator<Item = &'o Stored>,
+        objects: impl IntoIterator<Item = &'o Arc<Stored>>,
         include: Include,
         with_columns: bool,
         now_seconds: u64,
@@ -91,30 +105,33 @@ impl Columns {
 
     /// A list as a table.
     pub(crate) fn list(&self, list: &List, include: Include, now_seconds: u64) -> Value {
-        let mut table = self.table(list.items.iter().map(|item| &**item), include, true, now_seconds);
+        let mut table = self.table(&list.items, include, true, now_seconds);
         table["metadata"] = list_metadata(list);
         table
     }
 
-    fn row(&self, object: &Stored, include: Include, now_seconds: u64) -> Value {
-        let cells: Vec<Value> = self.cells.iter().map(|cell| cell.value(object, now_seconds)).collect();
+    fn row(&self, object: &Arc<Stored>, include: Include, now_seconds: u64) -> Value {
+        let shown = &*self.version.shown(object);
+        let cells = self.cells.iter().map(|cell| cell.value(object, shown, now_seconds));
+        let cells: Vec<Value> = cells.collect();
         let type_meta = match include {
             Include::Nothing => return json!({ "cells": cells, "object": null }),
             Include::Metadata => TypeMeta::MetadataOnly,
-            Include::Object => TypeMeta::Version(&self.api_version),
+            Include::Object => TypeMeta::Version(&self.version.api_version),
         };
         // What is written here is made of JSON values alone.
-        let shown = serde_json::to_value(object.shown(type_meta)).unwrap_or_default();
+        let shown = serde_json::to_value(shown.shown(type_meta)).unwrap_or_default();
         json!({ "cells": cells, "object": shown })
     }
 }
 
 impl Cell {
-    fn value(&self, object: &Stored, now_seconds: u64) -> Value {
+    /// Its value: of what a server knows by itself as it is kept, of all else as it is shown.
+    fn value(&self, kept: &Stored, shown: &Stored, now_seconds: u64) -> Value {
         match self {
-            Self::Name => object.key.name.as_str().into(),
-            Self::Native(cell) => cell(object.body(), now_seconds),
-            Self::At(value_type, path) => custom_value(object.body(), value_type, path, now_seconds),
+            Self::Name => kept.key.name.as_str().into(),
+            Self::Native(cell) => cell(kept.body(), now_seconds),
+            Self::At(value_type, path) => custom_value(shown.body(), value_type, path, now_seconds),
         }
     }
 }

@@ -4,8 +4,10 @@
 //! What is here covers the kinds that the tests compare with a real server; a kind without an entry gets the
 //! rules that most have.
 
+mod autoscaler;
 mod data;
 mod definition;
+mod event;
 mod network;
 mod pod;
 mod rights;
@@ -15,6 +17,7 @@ mod workload;
 use mailboat_object::KindId;
 use serde_json::{Value, json};
 
+use crate::convert::Conversion;
 use crate::kind::{Generation, Kind, NameRule, Rules, ScalePaths, StatusRules};
 use crate::schema::{BadSchema, Origin, Schema};
 
@@ -42,7 +45,7 @@ pub fn kind_without_schema(id: KindId, version: &str, name: &str, namespaced: bo
     Kind::new(id, name, namespaced, [(version, Schema::permissive())], Origin::Native, rules)
 }
 
-/// The fields by which pods and events can be selected.
+/// The fields by which pods can be selected.
 const SELECTABLE_OF_PODS: [&str; 8] = [
     "spec.nodeName",
     "spec.restartPolicy",
@@ -53,19 +56,23 @@ const SELECTABLE_OF_PODS: [&str; 8] = [
     "status.podIP",
     "status.nominatedNodeName",
 ];
-const SELECTABLE_OF_EVENTS: [&str; 11] = [
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-];
+
+/// The kind as which the objects of another are kept, if that is only another name for them.
+pub fn kept_as(kind: &KindId) -> Option<KindId> {
+    match (kind.group(), kind.resource()) {
+        ("events.k8s.io", "events") => Some(KindId::new("", "events")),
+        _ => None,
+    }
+}
+
+/// How objects of a version are kept that are not kept as they are.
+pub fn conversion(kind: &KindId, version: &str) -> Option<Conversion> {
+    match (kind.group(), kind.resource(), version) {
+        ("events.k8s.io", "events", "v1") => Some(event::CONVERSION),
+        ("autoscaling", "horizontalpodautoscalers", "v1") => Some(autoscaler::CONVERSION),
+        _ => None,
+    }
+}
 
 /// The rules of a kind.
 pub fn rules(kind: &KindId) -> Rules {
@@ -84,8 +91,10 @@ pub fn rules(kind: &KindId) -> Rules {
         }
         ("", "events") => Rules {
             generation: Generation::None,
-            selectable: SELECTABLE_OF_EVENTS.map(str::to_owned).into(),
-            defaults: Some(data::default_event),
+            selectable: event::SELECTABLE.map(str::to_owned).into(),
+            defaults: Some(event::default_event),
+            check: Some(event::check_event),
+            create_on_update: true,
             empty: json!({
                 "metadata": {}, "involvedObject": {}, "source": {}, "eventTime": null, "firstTimestamp": null,
                 "lastTimestamp": null, "reportingComponent": "", "reportingInstance": "",
@@ -212,6 +221,17 @@ pub fn rules(kind: &KindId) -> Rules {
             status: with_status(&[&["spec"]]),
             defaults: Some(workload::default_daemon_set),
             check: Some(workload::check_daemon_set),
+            ..common
+        },
+        ("autoscaling", "horizontalpodautoscalers") => Rules {
+            generation: Generation::None,
+            status: with_status(&[&["spec"]]),
+            defaults: Some(autoscaler::default_autoscaler),
+            check: Some(autoscaler::check_autoscaler),
+            empty: json!({
+                "metadata": {}, "spec": { "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 },
+                "status": { "desiredReplicas": 0, "currentMetrics": null },
+            }),
             ..common
         },
         ("batch", "jobs") => Rules {

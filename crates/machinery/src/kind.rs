@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mailboat_object::{KindId, Name, Uid};
 use serde_json::{Value, json};
 
+use crate::convert::Conversion;
 use crate::field_set::FieldSet;
 use crate::schema::{Origin, Schema};
 use crate::status::FieldError;
@@ -28,6 +29,10 @@ pub struct Kind {
     pub rules: Rules,
     /// The custom resource definition that it comes from, if any.
     pub definition: Option<Definition>,
+    /// The kind whose objects these are, if this is only another name for them.
+    pub kept_as: Option<KindId>,
+    /// What its objects look like under other names.
+    pub forms: Vec<KindVersion>,
 }
 
 /// By what else a kind is called.
@@ -52,7 +57,7 @@ pub struct Definition {
     pub generation: u64,
 }
 
-/// One version of a kind. Versions differ in their schema alone: objects are not converted.
+/// One version of a kind. Versions differ in their schema alone, unless one says how its objects are converted.
 #[derive(Clone, Debug)]
 pub struct KindVersion {
     /// Such as `v1`.
@@ -65,6 +70,8 @@ pub struct KindVersion {
     pub openapi: Option<Arc<str>>,
     /// What a table of its objects shows besides their names, if it says so itself.
     pub columns: Arc<[Column]>,
+    /// How its objects are turned into what is kept, and back; none: they are kept as they are.
+    pub conversion: Option<Conversion>,
 }
 
 /// A column of a kind's tables.
@@ -192,6 +199,7 @@ impl Kind {
             schema,
             openapi: None,
             columns: Arc::from([]),
+            conversion: None,
         };
         Self {
             versions: versions.into_iter().map(version).collect(),
@@ -202,6 +210,8 @@ impl Kind {
             origin,
             rules,
             definition: None,
+            kept_as: None,
+            forms: Vec::new(),
         }
     }
 
@@ -221,8 +231,14 @@ impl Kind {
         }
     }
 
-    pub(crate) fn serves(&self, api_version: &str) -> bool {
-        self.versions.iter().any(|version| *version.api_version == *api_version)
+    /// A version of it, or one that shows its objects under another name, by what objects say of themselves.
+    pub fn form(&self, api_version: &str) -> Option<&KindVersion> {
+        self.versions.iter().chain(&self.forms).find(|version| *version.api_version == *api_version)
+    }
+
+    /// The version in which its objects are kept where they have to be converted.
+    pub(crate) fn kept(&self) -> Option<&KindVersion> {
+        self.versions.iter().find(|version| version.conversion.is_none())
     }
 }
 

@@ -27,12 +27,13 @@
 //!
 //! **Never here:** I/O, async, a clock, a source of randomness, a thread.
 //!
-//! Reading order: [`kind`] and [`schema`] (what is served), [`object`] and `packed` (what is stored), [`machine`] (requests:
+//! Reading order: [`kind`], `convert` and [`schema`] (what is served), [`object`] and `packed` (what is stored), [`machine`] (requests:
 //! `write`, `delete`, `list`, `watch`; then what controllers do, as steps that the caller asks for:
 //! `namespace`, `definition`, `collect`), [`field_set`], `typed` and [`managed`] (server-side apply),
 //! [`json_patch`], [`status`].
 
 pub mod builtin;
+mod convert;
 pub mod field_set;
 pub mod json_patch;
 pub mod kind;
@@ -50,6 +51,7 @@ mod strategic;
 pub mod time;
 mod typed;
 
+pub use convert::Conversion;
 pub use field_set::{FieldSet, PathElement, Scalar};
 pub use kind::{Column, Generation, Kind, KindVersion, Naming, Rules, ScalePaths, StatusRules};
 pub use machine::{

@@ -51,7 +51,12 @@ pub(crate) struct Change<'a> {
     pub reset: Option<&'a FieldSet>,
     /// Whether a version is still served. Managers that wrote through others are forgotten.
     pub served: &'a dyn Fn(&str) -> bool,
+    /// How objects of one version read in another.
+    pub turned: &'a Turned<'a>,
 }
+
+/// An object of one version as another one has it, and that one's schema. None: they are the same in both.
+pub(crate) type Turned<'a> = dyn Fn(&Value, &str, &str) -> Option<(Value, Schema)> + 'a;
 
 /// What a server keeps to itself, and nobody owns.
 static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
@@ -181,11 +186,11 @@ fn take_over(
     force: bool,
 ) -> Result<crate::typed::Comparison, Vec<(Manager, FieldSet)>> {
     let found = crate::typed::compare(schema, before, after);
-    let changed = change.without_reset(found.modified.union(&found.added));
-    let removed = change.without_reset(found.removed.clone());
+    let mut differences = Differences { before, after, change, known: Vec::new() };
+    differences.learn(change.api_version, &found);
     let mut losers = Vec::new();
     for (index, manager) in managers.iter().enumerate().filter(|(index, _)| Some(*index) != keeper) {
-        let lost = manager.fields.intersection(&changed);
+        let lost = manager.fields.intersection(&differences.of(&manager.api_version).changed);
         if !lost.is_empty() {
             losers.push((index, lost));
         }
@@ -196,13 +201,52 @@ fn take_over(
     for (index, lost) in losers {
         managers[index].fields = Arc::new(managers[index].fields.difference(&lost));
     }
-    if !removed.is_empty() {
-        for (_, manager) in managers.iter_mut().enumerate().filter(|(index, _)| Some(*index) != keeper) {
-            manager.fields = Arc::new(manager.fields.difference(&removed));
+    for (_, manager) in managers.iter_mut().enumerate().filter(|(index, _)| Some(*index) != keeper) {
+        let removed = &differences.of(&manager.api_version).removed;
+        if !removed.is_empty() {
+            manager.fields = Arc::new(manager.fields.difference(removed));
         }
     }
     managers.retain(|manager| !manager.fields.is_empty());
     Ok(found)
+}
+
+/// What a change does, as each version calls it: managers own fields of the version through which they write.
+struct Differences<'d, 'c> {
+    before: &'d Value,
+    after: &'d Value,
+    change: &'d Change<'c>,
+    /// The first is that of the version that is written.
+    known: Vec<(Name, Difference)>,
+}
+
+struct Difference {
+    changed: FieldSet,
+    removed: FieldSet,
+}
+
+impl Differences<'_, '_> {
+    fn of(&mut self, api_version: &Name) -> &Difference {
+        let known = self.known.iter().position(|(known, _)| known == api_version);
+        let at = known.unwrap_or_else(|| {
+            let turned = |object: &Value| (self.change.turned)(object, self.change.api_version, api_version);
+            match (turned(self.before), turned(self.after)) {
+                (Some((before, schema)), Some((after, _))) => {
+                    self.learn(api_version, &crate::typed::compare(&schema, &before, &after))
+                }
+                // It is the same in both.
+                _ => 0,
+            }
+        });
+        &self.known[at].1
+    }
+
+    fn learn(&mut self, api_version: &Name, found: &crate::typed::Comparison) -> usize {
+        let changed = self.change.without_reset(found.modified.union(&found.added));
+        let removed = self.change.without_reset(found.removed.clone());
+        self.known.push((api_version.clone(), Difference { changed, removed }));
+        self.known.len() - 1
+    }
 }
 
 #[cfg(test)]

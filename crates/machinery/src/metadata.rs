@@ -392,6 +392,11 @@ fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
     errors
 }
 
+/// Refuses what is not a name with an optional prefix, such as `example.org/Name`.
+pub(crate) fn check_qualified(name: &str, field: &str) -> Vec<FieldError> {
+    key_errors(name).into_iter().map(|what| FieldError::invalid(field, &name.into(), what)).collect()
+}
+
 fn key_errors(key: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let name = match key.split_once('/') {

@@ -211,6 +211,12 @@ fn field<'v>(body: &'v Value, path: &str) -> Cow<'v, str> {
     match path.split('.').try_fold(body, |value, member| value.get(member)) {
         Some(Value::String(text)) => Cow::Borrowed(text),
         Some(value @ (Value::Bool(_) | Value::Number(_))) => Cow::Owned(value.to_string()),
+        // Who an event comes from is said in one of two ways, and asked for in one.
+        Some(Value::Object(source)) if path == "source" => {
+            let told = [source.get("component"), body.get("reportingComponent")];
+            let mut told = told.into_iter().flatten().filter_map(Value::as_str);
+            told.find(|text| !text.is_empty()).map(Cow::Borrowed).unwrap_or_default()
+        }
         _ => Cow::default(),
     }
 }

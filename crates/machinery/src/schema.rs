@@ -65,6 +65,8 @@ pub(crate) enum Form {
     /// Itself.
     #[default]
     Text,
+    /// It is a list, of which the server itself may say that there is none.
+    List,
     /// A quantity, such as `500m`, which has one form.
     Quantity,
     /// Bytes, as base64.

@@ -233,6 +233,18 @@ impl Status {
         status
     }
 
+    /// The same, said of a kind by another name that it has.
+    #[must_use]
+    pub fn renamed(mut self, kind: &KindId, other: &KindId) -> Self {
+        let details = &mut self.0.details;
+        if details.kind == kind.resource() && details.group == kind.group() {
+            other.group().clone_into(&mut details.group);
+            let (former, new) = (format!("{kind} \""), format!("{other} \""));
+            self.0.message = self.0.message.replacen(&former, &new, 1);
+        }
+        self
+    }
+
     /// 413: more than a server takes.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::other(413, "RequestEntityTooLarge", message)

@@ -13,7 +13,6 @@ use crate::answer::{self, Answer};
 use crate::hub::now_seconds;
 use crate::media::Shape;
 use crate::table::{Columns, Include, list_metadata};
-use crate::workspaces::convert;
 
 impl Call<'_> {
     pub(super) async fn get(&self) -> Result<Answer, Status> {
@@ -45,14 +44,12 @@ impl Call<'_> {
     pub(super) async fn list(&self) -> Result<Answer, Status> {
         let request = self.list_request()?;
         let mut list = self.hub.read(|machine| machine.list(&request)).await?;
-        if convert::concerns(&self.kind.id) {
-            for item in &mut list.items {
-                *item = convert::shown(&self.kind.id, &self.version.name, item);
-            }
-        }
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
             return self.value(StatusCode::OK, &columns.list(&list, self.include()?, now_seconds()));
+        }
+        for item in &mut list.items {
+            *item = self.version.shown(item);
         }
         let shown = ShownList { call: self, list: &list };
         if self.accepted.yaml {
@@ -65,7 +62,7 @@ impl Call<'_> {
         Ok(ListRequest {
             cluster: self.place.cluster.clone(),
             within: self.within(),
-            kind: self.kind.id.clone(),
+            kind: self.kept().clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,
             fields: self.fields()?,
@@ -78,7 +75,8 @@ impl Call<'_> {
     /// The fields by which objects are selected; a watch of one object, by its path, selects it by its name.
     pub(super) fn fields(&self) -> Result<FieldSelector, Status> {
         if self.path.name.is_empty() {
-            return self.query.fields();
+            let refused = |field| Status::bad_request(format!("field label not supported: {field}"));
+            return self.version.kept_fields(self.query.fields()?).map_err(refused);
         }
         format!("metadata.name={}", self.path.name).parse().map_err(|_| Status::unserved())
     }
@@ -106,7 +104,7 @@ impl Call<'_> {
                 return Err(Status::unserved());
             }
             match machine.get(&self.key()) {
-                Ok(object) if !seen.takes(&object) => Err(Status::not_found(&self.kind.id, &self.path.name)),
+                Ok(object) if !seen.takes(&object) => Err(Status::not_found(self.kept(), &self.path.name)),
                 _ => Ok(()),
             }
         })
@@ -126,16 +124,16 @@ impl Call<'_> {
 
     /// One object, in the shape that was asked for.
     pub(super) fn object(&self, code: StatusCode, object: &Arc<Stored>) -> Result<Answer, Status> {
-        let object = &convert::shown(&self.kind.id, &self.version.name, object);
+        if self.accepted.shape == Shape::Table {
+            let columns = Columns::of(&self.kind, &self.version);
+            let mut table = columns.table([object], self.include()?, true, now_seconds());
+            table["metadata"]["resourceVersion"] = object.version.to_string().into();
+            return self.value(code, &table);
+        }
+        let object = &self.version.shown(object);
         let shown = match self.accepted.shape {
-            Shape::Table => {
-                let columns = Columns::of(&self.kind, &self.version);
-                let mut table = columns.table([&**object], self.include()?, true, now_seconds());
-                table["metadata"]["resourceVersion"] = object.version.to_string().into();
-                return self.value(code, &table);
-            }
             Shape::Metadata => object.shown(TypeMeta::MetadataOnly),
-            Shape::Whole | Shape::AggregatedDiscovery => {
+            Shape::Whole | Shape::Table | Shape::AggregatedDiscovery => {
                 object.shown(TypeMeta::Version(&self.version.api_version))
             }
         };

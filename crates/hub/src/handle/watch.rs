@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mailboat_machinery::{Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart};
-use mailboat_object::{KindId, Name, Version};
+use mailboat_machinery::{
+    KindVersion, Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart,
+};
+use mailboat_object::Version;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +20,6 @@ use crate::hub::now_seconds;
 use crate::lines::Line;
 use crate::media::Shape;
 use crate::table::{Columns, Include};
-use crate::workspaces::convert;
 
 /// How many events are taken from the log at once, so that a slow reader holds little.
 const EVENTS_AT_ONCE: usize = 64;
@@ -42,7 +43,7 @@ impl Call<'_> {
         let request = WatchRequest {
             cluster: self.place.cluster.clone(),
             within: self.within(),
-            kind: self.kind.id.clone(),
+            kind: self.kept().clone(),
             namespace: self.path.namespace.clone(),
             labels: self.query.labels()?,
             fields: self.fields()?,
@@ -56,9 +57,7 @@ impl Call<'_> {
             _ => None,
         };
         let writer = Writer {
-            converted: convert::concerns(&self.kind.id)
-                .then(|| (self.kind.id.clone(), self.version.name.clone())),
-            api_version: self.version.api_version.clone(),
+            version: self.version.clone(),
             kind: self.kind.name.to_string(),
             metadata_only: self.accepted.shape == Shape::Metadata,
             columns,
@@ -159,9 +158,8 @@ impl Streaming {
 
 /// How one watch writes its events.
 struct Writer {
-    /// The kind and the version in which its objects are shown, if they may be kept in another.
-    converted: Option<(KindId, Name)>,
-    api_version: Name,
+    /// The version in which objects are shown.
+    version: KindVersion,
     kind: String,
     metadata_only: bool,
     columns: Option<(Columns, Include)>,
@@ -177,7 +175,7 @@ impl Writer {
             WatchEvent::Deleted(object) => ("DELETED", object),
             WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => return None,
         };
-        let (api_version, metadata_only) = (self.api_version.clone(), self.metadata_only);
+        let (api_version, metadata_only) = (self.version.api_version.clone(), self.metadata_only);
         let line = Line { version: object.version, what, api_version, metadata_only };
         self.columns.is_none().then_some(line)
     }
@@ -192,18 +190,14 @@ impl Writer {
                 return line(out, "BOOKMARK", &self.bookmark(*version, *initial_events_end));
             }
         };
-        let object = &match &self.converted {
-            Some((kind, version)) => convert::shown(kind, version, object),
-            None => Arc::clone(object),
-        };
         match &self.columns {
             Some((columns, include)) => {
-                let mut table = columns.table([&**object], *include, !self.columns_told, now_seconds());
+                let mut table = columns.table([object], *include, !self.columns_told, now_seconds());
                 table["metadata"]["resourceVersion"] = object.version.to_string().into();
                 self.columns_told = true;
                 line(out, what, &table);
             }
-            None => line(out, what, &self.shown(object)),
+            None => line(out, what, &self.shown(&self.version.shown(object))),
         }
     }
 
@@ -211,7 +205,7 @@ impl Writer {
         object.shown(if self.metadata_only {
             TypeMeta::MetadataOnly
         } else {
-            TypeMeta::Version(&self.api_version)
+            TypeMeta::Version(&self.version.api_version)
         })
     }
 
@@ -232,7 +226,7 @@ impl Writer {
                 });
             }
             (None, true) => ("PartialObjectMetadata", "meta.k8s.io/v1"),
-            (None, false) => (self.kind.as_str(), self.api_version.as_str()),
+            (None, false) => (self.kind.as_str(), self.version.api_version.as_str()),
         };
         json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata })
     }

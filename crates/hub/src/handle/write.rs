@@ -4,11 +4,11 @@ use http::StatusCode;
 use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
     DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
-    WriteOptions, Written, json_patch,
+    WriteOptions, Written,
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Key, Name, Uid, Version};
+use mailboat_object::{Key, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
@@ -21,7 +21,7 @@ use crate::path::ObjectPath;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
-use crate::workspaces::{OWNER, ROOT, binding, children, convert, logical_cluster, types, workspace_kind};
+use crate::workspaces::{OWNER, ROOT, binding, children, logical_cluster, types, workspace_kind};
 
 /// How many rules that are not enforced are told at once.
 const WARNINGS: usize = 20;
@@ -36,7 +36,7 @@ impl Call<'_> {
         }
         self.query.check_write("CreateOptions")?;
         let mut options = self.write_options()?;
-        let body = self.kept(self.body(body, &mut options)?)?;
+        let body = self.body(body, &mut options)?;
         let written = self
             .store(&options, |machine, options, more, moment| {
                 let mut body = body.clone();
@@ -53,7 +53,7 @@ impl Call<'_> {
         self.check_seen()?;
         self.query.check_write("UpdateOptions")?;
         let mut options = self.write_options()?;
-        let body = self.kept(self.body(body, &mut options)?)?;
+        let body = self.body(body, &mut options)?;
         let written = self
             .store(&options, |machine, options, _, moment| {
                 machine.update(&self.key(), body.clone(), options, moment)
@@ -96,55 +96,12 @@ impl Call<'_> {
                 Patch::Apply { intent, force } if more.is_object() => {
                     let mut intent = intent.clone();
                     merge(&mut intent, more);
-                    self.lay_over(Patch::Apply { intent: &intent, force }, machine, options, moment)
+                    machine.patch(&self.key(), Patch::Apply { intent: &intent, force }, options, moment)
                 }
-                patch => self.lay_over(patch, machine, options, moment),
+                patch => machine.patch(&self.key(), patch, options, moment),
             })
             .await?;
         self.written(&written, &[])
-    }
-
-    /// Lays a patch over an object. One that speaks another version than the object is kept in is laid over the object as
-    /// it reads in that version.
-    fn lay_over(
-        &self,
-        patch: Patch<'_>,
-        machine: &mut Machine,
-        options: &WriteOptions,
-        moment: &mut Moment<'_>,
-    ) -> Result<Written, Status> {
-        let key = self.key();
-        if !self.is_converted() {
-            return machine.patch(&key, patch, options, moment);
-        }
-        if let Patch::Apply { intent, force } = patch {
-            let intent = self.kept(intent.clone())?;
-            return machine.patch(&key, Patch::Apply { intent: &intent, force }, options, moment);
-        }
-        let live = machine.get(&key)?;
-        let mut object = convert::shown(&self.kind.id, &self.version.name, &live).to_value();
-        match patch {
-            Patch::Merge(patch) => merge(&mut object, patch),
-            Patch::Json(patch) => json_patch::apply(&mut object, patch)
-                .map_err(|error| Status::bad_request(error.to_string()))?,
-            Patch::Strategic(_) | Patch::Apply { .. } => return Err(unsupported_patch()),
-        }
-        machine.update(&key, self.kept(object)?, options, moment)
-    }
-
-    /// Whether what is sent has to be turned into another version to be kept.
-    fn is_converted(&self) -> bool {
-        convert::concerns(&self.kind.id) && *self.version.name != *convert::KEPT
-    }
-
-    /// What is sent, in the version in which it is kept.
-    fn kept(&self, mut body: Value) -> Result<Value, Status> {
-        if self.is_converted() {
-            convert::to_kept(&self.kind.id, &mut body).map_err(|error| {
-                Status::other(500, "InternalError", format!("Internal error occurred: {error}"))
-            })?;
-        }
-        Ok(body)
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
@@ -182,7 +139,8 @@ impl Call<'_> {
             Origin::Native => TypeMeta::Nothing,
             Origin::Custom => TypeMeta::Version(&self.version.api_version),
         };
-        let items: Vec<_> = deleted.objects.iter().map(|deleted| deleted.object.shown(type_meta)).collect();
+        let items: Vec<_> = deleted.objects.iter().map(|one| self.version.shown(&one.object)).collect();
+        let items: Vec<_> = items.iter().map(|object| object.shown(type_meta)).collect();
         let mut list = json!({
             "kind": *self.kind.naming.list, "apiVersion": *self.version.api_version,
             "metadata": { "resourceVersion": version.to_string() }, "items": items,
@@ -371,7 +329,7 @@ impl Call<'_> {
         Ok(WriteOptions {
             manager: self.manager(),
             part,
-            version: if self.is_converted() { Name::new(convert::KEPT) } else { self.version.name.clone() },
+            version: self.version.api_version.clone(),
             dry_run: self.query.dry_run(),
             strict: self.query.field_validation() == FieldValidation::Strict,
             flaws: Vec::new(),

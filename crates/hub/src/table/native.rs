@@ -24,6 +24,7 @@ pub(super) fn columns(kind: &KindId) -> &'static [NativeColumn] {
         ("", "namespaces") => NAMESPACES,
         ("", "nodes") => NODES,
         ("", "events") => EVENTS,
+        ("autoscaling", "horizontalpodautoscalers") => AUTOSCALERS,
         ("", "persistentvolumeclaims") => CLAIMS,
         ("", "endpoints") => ENDPOINTS,
         ("apps", "deployments") => DEPLOYMENTS,
@@ -41,6 +42,11 @@ pub(super) fn columns(kind: &KindId) -> &'static [NativeColumn] {
         ("discovery.k8s.io", "endpointslices") => SLICES,
         _ => &[AGE],
     }
+}
+
+/// Whether the name comes last, and only where much is asked for.
+pub(super) fn are_named_last(kind: &KindId) -> bool {
+    kind.group().is_empty() && kind.resource() == "events"
 }
 
 const PODS: &[NativeColumn] = &[
@@ -156,26 +162,111 @@ const NODES: &[NativeColumn] = &[
 ];
 const EVENTS: &[NativeColumn] = &[
     ("Last Seen", "string", 0, |event, now| {
-        let times = [
-            &event["series"]["lastObservedTime"],
-            &event["lastTimestamp"],
-            &event["eventTime"],
-            &event["firstTimestamp"],
-        ];
+        let times = [&event["series"]["lastObservedTime"], &event["lastTimestamp"]];
         times
             .into_iter()
             .find(|time| time.is_string())
-            .map_or_else(|| "<unknown>".into(), |time| since(time, now))
+            .map_or_else(|| first_seen(event, now), |time| since(time, now))
     }),
-    ("Type", "string", 0, |event, _| event["type"].clone()),
-    ("Reason", "string", 0, |event, _| event["reason"].clone()),
+    ("Type", "string", 0, |event, _| text(&event["type"])),
+    ("Reason", "string", 0, |event, _| text(&event["reason"])),
     ("Object", "string", 0, |event, _| {
         let object = &event["involvedObject"];
         let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
-        format!("{kind}/{}", object["name"].as_str().unwrap_or_default()).into()
+        match object["name"].as_str() {
+            Some(name) => format!("{kind}/{name}").into(),
+            None => kind.into(),
+        }
+    }),
+    ("Subobject", "string", 1, |event, _| text(&event["involvedObject"]["fieldPath"])),
+    ("Source", "string", 1, |event, _| {
+        let first = |here: &Value, there: &Value| {
+            let texts = [here, there].into_iter().filter_map(Value::as_str);
+            texts.filter(|text| !text.is_empty()).map(str::to_owned).next()
+        };
+        let component = first(&event["source"]["component"], &event["reportingComponent"]);
+        let instance = first(&event["source"]["host"], &event["reportingInstance"]);
+        let told: Vec<String> = component.into_iter().chain(instance).collect();
+        told.join(", ").into()
     }),
     ("Message", "string", 0, |event, _| event["message"].as_str().unwrap_or_default().trim().into()),
+    ("First Seen", "string", 1, first_seen),
+    ("Count", "string", 1, |event, _| {
+        let count = event["series"]["count"].as_i64().or(event["count"].as_i64()).unwrap_or(0);
+        // What happened once is not counted in the newer way.
+        count.max(1).into()
+    }),
 ];
+
+fn first_seen(event: &Value, now: u64) -> Value {
+    let times = [&event["firstTimestamp"], &event["eventTime"]];
+    times
+        .into_iter()
+        .find(|time| time.is_string())
+        .map_or_else(|| "<unknown>".into(), |time| since(time, now))
+}
+
+const AUTOSCALERS: &[NativeColumn] = &[
+    ("Reference", "string", 0, |scaler, _| {
+        let target = &scaler["spec"]["scaleTargetRef"];
+        format!(
+            "{}/{}",
+            target["kind"].as_str().unwrap_or_default(),
+            target["name"].as_str().unwrap_or_default()
+        )
+        .into()
+    }),
+    ("Targets", "string", 0, |scaler, _| targets(scaler).into()),
+    ("MinPods", "string", 0, |scaler, _| {
+        scaler["spec"]["minReplicas"]
+            .as_i64()
+            .map_or_else(|| "<unset>".into(), |least| least.to_string().into())
+    }),
+    ("MaxPods", "string", 0, |scaler, _| scaler["spec"]["maxReplicas"].clone()),
+    ("Replicas", "string", 0, |scaler, _| number(&scaler["status"]["currentReplicas"]).into()),
+    AGE,
+];
+
+/// What an autoscaler aims at, and how far it is.
+fn targets(scaler: &Value) -> String {
+    let all = list(&scaler["spec"]["metrics"]);
+    if all.is_empty() {
+        return "<none>".to_owned();
+    }
+    let told = |(index, metric): (usize, &Value)| {
+        let member = match metric["type"].as_str().unwrap_or_default() {
+            "Resource" => "resource",
+            "ContainerResource" => "containerResource",
+            "Pods" => "pods",
+            "Object" => "object",
+            "External" => "external",
+            _ => return "<unknown type>".to_owned(),
+        };
+        let (wanted, found) =
+            (&metric[member]["target"], &scaler["status"]["currentMetrics"][index][member]["current"]);
+        let value = |of: &Value| match (&of["averageUtilization"], &of["averageValue"], &of["value"]) {
+            (Value::Number(share), _, _) => Some(format!("{share}%")),
+            (_, Value::String(average), _) => Some(average.clone()),
+            (_, _, Value::String(value)) => Some(value.clone()),
+            _ => None,
+        };
+        let (found, wanted) = (value(found).unwrap_or_else(|| "<unknown>".to_owned()), value(wanted));
+        let name = metric[member]["name"].as_str().map(|name| format!("{name}: ")).unwrap_or_default();
+        let average = if matches!(member, "object" | "external")
+            && metric[member]["target"]["averageValue"].is_string()
+        {
+            " (avg)"
+        } else {
+            ""
+        };
+        format!("{name}{found}/{}{average}", wanted.unwrap_or_else(|| "<auto>".to_owned()))
+    };
+    let first: Vec<String> = all.iter().enumerate().take(2).map(told).collect();
+    match all.len() {
+        0..=2 => first.join(", "),
+        more => format!("{} + {} more...", first.join(", "), more - 2),
+    }
+}
 const CLAIMS: &[NativeColumn] = &[
     ("Status", "string", 0, |claim, _| claim["status"]["phase"].clone()),
     ("Volume", "string", 0, |claim, _| claim["spec"]["volumeName"].as_str().unwrap_or_default().into()),
@@ -360,6 +451,10 @@ fn list(value: &Value) -> &[Value] {
 
 fn size(value: &Value) -> usize {
     value.as_object().map_or(0, serde_json::Map::len)
+}
+
+fn text(value: &Value) -> Value {
+    value.as_str().unwrap_or_default().into()
 }
 
 fn number(value: &Value) -> i64 {

@@ -3,24 +3,20 @@
 //! They are kept in `v1alpha2`. What one version cannot say is kept in annotations on the other, under kcp's own names, so
 //! that nothing is lost on the way there and back.
 
-use std::sync::Arc;
-
-use mailboat_machinery::Stored;
+use mailboat_machinery::{Conversion, Kind};
 use mailboat_object::KindId;
 use serde_json::{Map, Value, json};
 
 use super::{binding, export};
 
-/// The version in which they are kept.
-pub(crate) const KEPT: &str = "v1alpha2";
-const GROUP: &str = "apis.kcp.io";
+/// The version in which they are not kept.
 const FORMER: &str = "v1alpha1";
 /// Schemas that are not stored as custom resources are.
 const RESOURCE_SCHEMAS: &str = "apis.v1alpha2.kcp.io/resource-schemas";
 
 /// Why something cannot be turned into the other version.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unconvertible {
+enum Unconvertible {
     /// A schema's name does not say what it is the schema of.
     #[error("invalid schema {0:?}: must have at least 3 dot-separated segments")]
     SchemaName(String),
@@ -71,39 +67,38 @@ const OF_BINDINGS: [Claims; 3] = [
     },
 ];
 
-/// Whether a kind's versions are turned into each other.
-pub(crate) fn concerns(kind: &KindId) -> bool {
-    kind.group() == GROUP && (*kind == export::kind() || *kind == binding::kind())
-}
-
-/// An object as it reads in a version.
-pub(crate) fn shown(kind: &KindId, version: &str, object: &Arc<Stored>) -> Arc<Stored> {
-    let reads = |object: &Stored| {
-        let said = object.text_at(&["apiVersion"]).unwrap_or_default();
-        said.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')) == Some(version)
+/// Lets the kinds that have two versions be kept in one.
+pub(super) fn join(kind: &mut Kind) {
+    let conversion = if kind.id == export::kind() {
+        Conversion {
+            show: |export| to_former(&export::kind(), export),
+            keep: |export| to_kept(&export::kind(), export).map_err(|error| error.to_string()),
+            fields: &[],
+            check: None,
+        }
+    } else if kind.id == binding::kind() {
+        Conversion {
+            show: |binding| to_former(&binding::kind(), binding),
+            keep: |binding| to_kept(&binding::kind(), binding).map_err(|error| error.to_string()),
+            fields: &[],
+            check: None,
+        }
+    } else {
+        return;
     };
-    if !concerns(kind) || reads(object) {
-        return Arc::clone(object);
+    for version in kind.versions.iter_mut().filter(|version| *version.name == *FORMER) {
+        version.conversion = Some(conversion);
     }
-    let mut body = object.body().clone();
-    if version == FORMER {
-        to_former(kind, &mut body);
-    } else if to_kept(kind, &mut body).is_err() {
-        // What cannot be turned is shown as it was written.
-        return Arc::clone(object);
-    }
-    Arc::new(object.with_body(body))
 }
 
 /// Turns an object, or what is said of one, into the version in which it is kept.
-pub(crate) fn to_kept(kind: &KindId, body: &mut Value) -> Result<(), Unconvertible> {
+fn to_kept(kind: &KindId, body: &mut Value) -> Result<(), Unconvertible> {
     if *kind == export::kind() {
         schemas_to_kept(body)?;
     }
     for claims in claims_of(kind) {
         claims.to_kept(body);
     }
-    named(body, KEPT);
     Ok(())
 }
 
@@ -115,17 +110,10 @@ fn to_former(kind: &KindId, body: &mut Value) {
     for claims in claims_of(kind) {
         claims.to_former(body);
     }
-    named(body, FORMER);
 }
 
 fn claims_of(kind: &KindId) -> &'static [Claims] {
     if *kind == export::kind() { &OF_EXPORTS } else { &OF_BINDINGS }
-}
-
-fn named(body: &mut Value, version: &str) {
-    if body.get("apiVersion").is_some() {
-        body["apiVersion"] = format!("{GROUP}/{version}").into();
-    }
 }
 
 fn schemas_to_kept(body: &mut Value) -> Result<(), Unconvertible> {
@@ -284,7 +272,7 @@ mod tests {
     #[test]
     fn an_export_reads_in_both_versions_and_comes_back_whole() {
         let kept = json!({
-            "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": "boats" },
+            "kind": "APIExport", "metadata": { "name": "boats" },
             "spec": {
                 "resources": [
                     { "group": "sea.example", "name": "boats", "schema": "v1.boats.sea.example", "storage": { "crd": {} } },
@@ -298,7 +286,6 @@ mod tests {
         });
         let mut body = kept.clone();
         to_former(&export::kind(), &mut body);
-        assert_eq!(body["apiVersion"], "apis.kcp.io/v1alpha1");
         assert_eq!(body["spec"]["latestResourceSchemas"], json!(["v1.boats.sea.example"]));
         assert_eq!(
             body["spec"]["permissionClaims"],
@@ -318,7 +305,7 @@ mod tests {
     #[test]
     fn a_binding_of_the_former_version_names_objects_and_keeps_them() {
         let former = json!({
-            "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIBinding", "metadata": { "name": "boats" },
+            "kind": "APIBinding", "metadata": { "name": "boats" },
             "spec": {
                 "reference": { "export": { "name": "boats" } },
                 "permissionClaims": [

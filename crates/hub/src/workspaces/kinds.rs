@@ -7,6 +7,7 @@ use mailboat_machinery::{Kind, Kinds};
 use mailboat_object::KindId;
 use serde_json::Value;
 
+use super::convert;
 use crate::catalog::{self, BadCatalog};
 
 /// The definitions of kcp v0.28.1, cut down to the first sentence of each description.
@@ -34,10 +35,11 @@ pub(super) fn universal() -> Result<Arc<Kinds>, BadCatalog> {
         })
         .collect();
     for definition in serde_json::from_str::<Vec<Value>>(KCP)? {
-        let kind = kind_from_definition(&definition).map_err(|error| {
+        let mut kind = kind_from_definition(&definition).map_err(|error| {
             let kind = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             BadCatalog::Schema { kind, error }
         })?;
+        convert::join(&mut kind);
         kinds.push(Arc::new(kind));
     }
     Ok(Arc::new(kinds.into_iter().map(|kind| (kind.id.clone(), kind)).collect()))

@@ -1,8 +1,7 @@
-//! ConfigMaps, Secrets and Events.
+//! ConfigMaps and Secrets.
 
 use serde_json::{Value, json};
 
-use super::default;
 use crate::status::FieldError;
 
 /// So many bytes may stand in one ConfigMap or Secret.
@@ -61,15 +60,4 @@ fn check_immutable(new: &Value, old: Option<&Value>, members: &[&str]) -> Vec<Fi
     let changed = members.iter().rev().filter(|member| old[*member] != new[*member]);
     errors.extend(changed.map(|member| FieldError::forbidden(member, SENTENCE)));
     errors
-}
-
-/// Times that an event does not have are said to be none, and reporters to be nobody.
-pub(super) fn default_event(event: &mut Value) {
-    default(event, "source", json!({}));
-    for member in ["eventTime", "firstTimestamp", "lastTimestamp"] {
-        default(event, member, Value::Null);
-    }
-    for member in ["reportingComponent", "reportingInstance"] {
-        default(event, member, "");
-    }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::write::Writing;
+use crate::convert::named;
 use crate::metadata::{CLUSTER_ANNOTATION, Incoming};
 use crate::schema::{Admission, Origin};
 use crate::status::{FieldError, Status};
@@ -25,7 +26,7 @@ impl Source {
 }
 
 impl Writing<'_> {
-    /// Takes in a whole object, as it was sent or as a patch made it.
+    /// Takes in a whole object, as it was sent or as a patch made it, and turns it into what is kept.
     pub(super) fn decode(&mut self, mut body: Value, source: Source) -> Result<Incoming, Status> {
         if !body.is_object() {
             return Err(source.refusal("the body must be a JSON object".to_owned()));
@@ -43,7 +44,7 @@ impl Writing<'_> {
                     let name = body["metadata"]["name"].as_str().unwrap_or_default();
                     return Err(Status::invalid(self.kind.id.group(), found, name, &[error]));
                 }
-                Some(found) if self.kind.origin == Origin::Custom => {
+                Some(found) if member == "apiVersion" => {
                     return Err(source.refusal(format!(
                         "the API version in the data ({found}) does not match the expected API version ({expected})"
                     )));
@@ -81,7 +82,27 @@ impl Writing<'_> {
                 }));
             }
         }
+        self.keep(incoming)
+    }
+
+    /// Turns what was taken in into what is kept.
+    pub(super) fn keep(&self, mut incoming: Incoming) -> Result<Incoming, Status> {
+        let (Some(conversion), Some(kept)) = (&self.version.conversion, self.kind.kept()) else {
+            return Ok(incoming);
+        };
+        (conversion.keep)(&mut incoming.body)
+            .map_err(|why| Status::other(500, "InternalError", format!("Internal error occurred: {why}")))?;
+        named(&mut incoming.body, &kept.api_version);
+        let how = if self.kind.origin == Origin::Native { Admission::Native } else { Admission::Body };
+        kept.schema.admit(&mut incoming.body, how, &mut Vec::new());
+        self.fill_in(&mut incoming);
         Ok(incoming)
+    }
+
+    fn fill_in(&self, incoming: &mut Incoming) {
+        if let Some(defaults) = self.kind.rules.defaults {
+            defaults(&mut incoming.body);
+        }
     }
 
     /// Takes a body in: metadata decoded, undeclared members dropped, defaults put in.
@@ -90,8 +111,9 @@ impl Writing<'_> {
         incoming.drop_annotation(CLUSTER_ANNOTATION);
         let how = if self.kind.origin == Origin::Native { Admission::Native } else { how };
         self.version.schema.admit(&mut incoming.body, how, &mut self.unknown);
-        if let Some(defaults) = self.kind.rules.defaults {
-            defaults(&mut incoming.body);
+        // The server's own defaults are those of what is kept.
+        if self.version.conversion.is_none() {
+            self.fill_in(&mut incoming);
         }
         Ok(incoming)
     }

@@ -54,11 +54,11 @@ impl Deleted {
         if !self.gone || kind.rules.returns_deleted {
             return self.object.to_value();
         }
-        let key = &self.object.key;
+        let (name, id) = (&self.object.key.name, &kind.id);
         let mut details =
-            json!({ "name": *key.name, "kind": key.kind.resource(), "uid": self.object.uid.to_string() });
-        if !key.kind.group().is_empty() {
-            details["group"] = key.kind.group().into();
+            json!({ "name": **name, "kind": id.resource(), "uid": self.object.uid.to_string() });
+        if !id.group().is_empty() {
+            details["group"] = id.group().into();
         }
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
     }

@@ -81,12 +81,12 @@ impl Writing<'_> {
             errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
         }
         errors.extend(changes);
-        let flaws = self.version.schema.validate(body, self.options.part == Part::Status);
-        let broken = self.version.schema.obey(body, Some(live.body()), &flaws);
+        let flaws = self.kept_schema().validate(body, self.options.part == Part::Status);
+        let broken = self.kept_schema().obey(body, Some(live.body()), &flaws);
         errors.extend(flaws);
         errors.extend(broken);
         if self.options.part != Part::Status {
-            errors.extend(rules.check.into_iter().flat_map(|check| check(body, Some(live.body()))));
+            errors.extend(self.check().into_iter().flat_map(|check| check(body, Some(live.body()))));
         }
         errors
     }

@@ -10,8 +10,8 @@ use super::admit::Source;
 use super::{Flavor, Machine, namespace};
 use crate::field_set::FieldSet;
 use crate::json_patch::{self, BadPatch};
-use crate::kind::{Generation, Kind, KindVersion};
-use crate::managed::{self, Change, ManagedFields};
+use crate::kind::{Check, Generation, Kind, KindVersion};
+use crate::managed::{self, Change, ManagedFields, Turned};
 use crate::metadata::{self, Incoming};
 use crate::object::Stored;
 use crate::random::Moment;
@@ -28,7 +28,7 @@ pub struct WriteOptions {
     pub manager: Name,
     /// Which part of the object is written.
     pub part: Part,
-    /// The version through which it is written, such as `v1`; empty: the kind's first.
+    /// The version through which it is written, such as `v1`, or as objects say it, `apps/v1`; empty: the kind's first.
     pub version: Name,
     /// Check and answer, but store nothing.
     pub dry_run: bool,
@@ -177,7 +177,7 @@ impl Machine {
             return self.apply(writing, live, intent, force, moment);
         }
         let live = live.ok_or_else(|| Status::not_found(&key.kind, &key.name))?;
-        let patched = patched(&writing.version.schema, &live, patch)?;
+        let patched = patched(&writing.version, &live, patch)?;
         let mut incoming = writing.decode(patched, Source::Patch)?;
         ensure_namespace(&mut incoming.body, &writing)?;
         check_name(&incoming.body, key)?;
@@ -204,29 +204,38 @@ impl Machine {
             return Err(Status::not_found(&key.kind, &key.name));
         }
         let empty = writing.empty();
-        let (before, managed) = match &live {
+        let (kept, managed) = match &live {
             Some(live) => (live.body(), (**live.managed()).clone()),
             None => (&empty, ManagedFields::default()),
         };
+        let before = &*writing.version.show(kept);
+        let empty = &*writing.version.show(&empty);
         let (object, managed) = if writing.options.through_view {
             let merged = typed::merge(&writing.version.schema, before, intent).map_err(Status::internal)?;
-            let managed = writing.managed_after(before, &merged, managed, moment, live.is_some());
+            let managed = writing.managed_after_shown(before, &merged, managed, moment, live.is_some());
             (Some(merged), managed)
         } else {
             let kind = Arc::clone(&writing.kind);
-            let serves = |version: &str| kind.serves(version);
+            let serves = |version: &str| writing.remembers(version);
+            let turned = |object: &Value, from: &str, to: &str| kind.turned(object, from, to);
             let reset = writing.reset();
-            let change = writing.change(moment, reset.as_ref(), &serves);
+            let change = writing.change(moment, reset.as_ref(), &serves, &turned);
             let schema = &writing.version.schema;
-            let applied = managed::apply(schema, before, intent, managed, &change, &empty, force)
+            let applied = managed::apply(schema, before, intent, managed, &change, empty, force)
                 .map_err(|error| error.status(&writing.told()))?;
             (applied.object, applied.managed)
         };
+        let changed = object.is_some();
         let mut object = object.unwrap_or_else(|| before.clone());
         if let Some(base) = base {
             object["metadata"]["resourceVersion"] = base;
         }
-        let mut incoming = writing.admit(object, Admission::Applied).map_err(Status::bad_request)?;
+        let incoming = writing.admit(object, Admission::Applied).map_err(Status::bad_request)?;
+        let mut incoming = writing.keep(incoming)?;
+        if let (false, Some(_)) = (changed, &writing.version.conversion) {
+            // What this version cannot say is not lost where nothing is changed.
+            incoming.body.clone_from(kept);
+        }
         if live.is_none() && !incoming.body["metadata"]["uid"].is_null() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -253,7 +262,8 @@ impl Machine {
         {
             return Err(Status::unserved());
         }
-        let version = kind.version(&options.version).cloned().ok_or_else(Status::unserved)?;
+        let version = kind.version(&options.version).or_else(|| kind.form(&options.version));
+        let version = version.cloned().ok_or_else(Status::unserved)?;
         Ok(Writing { kind, version, key, options, unknown: Vec::new(), patched: false })
     }
 
@@ -285,9 +295,9 @@ impl Machine {
             body["metadata"]["generation"] = 1.into();
         }
         self.stamp(key, &mut body);
-        let mut errors = writing.version.schema.validate(&body, false);
-        errors.extend(writing.version.schema.obey(&body, None, &errors));
-        errors.extend(rules.check.into_iter().flat_map(|check| check(&body, None)));
+        let mut errors = writing.kept_schema().validate(&body, false);
+        errors.extend(writing.kept_schema().obey(&body, None, &errors));
+        errors.extend(writing.check().into_iter().flat_map(|check| check(&body, None)));
         errors.extend(metadata::validate(&body["metadata"], kind.namespaced, rules.names));
         if kind.origin == Origin::Native {
             errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
@@ -378,6 +388,25 @@ impl Writing<'_> {
         empty
     }
 
+    /// Whether managers that wrote through a version are known to those who write through this one. Servers forget those of
+    /// other groups.
+    fn remembers(&self, api_version: &str) -> bool {
+        let group = |version: &str| version.split_once('/').map(|(group, _)| group.to_owned());
+        self.kind.form(api_version).is_some() && group(api_version) == group(&self.version.api_version)
+    }
+
+    /// The schema of what is kept.
+    pub(super) fn kept_schema(&self) -> &Schema {
+        let kept = self.version.conversion.and_then(|_| self.kind.kept());
+        &kept.unwrap_or(&self.version).schema
+    }
+
+    /// What the server asks beyond the schema.
+    pub(super) fn check(&self) -> Option<Check> {
+        let of_version = self.version.conversion.and_then(|conversion| conversion.check);
+        of_version.or(self.kind.rules.check)
+    }
+
     /// The fields that this way of writing cannot change.
     fn reset(&self) -> Option<FieldSet> {
         let status = self.kind.rules.status.as_ref()?;
@@ -406,6 +435,7 @@ impl Writing<'_> {
         moment: &Moment<'_>,
         reset: Option<&'a FieldSet>,
         served: &'a dyn Fn(&str) -> bool,
+        turned: &'a Turned<'a>,
     ) -> Change<'a> {
         Change {
             manager: &self.options.manager,
@@ -414,6 +444,7 @@ impl Writing<'_> {
             now_seconds: moment.now_seconds,
             reset,
             served,
+            turned,
         }
     }
 
@@ -439,14 +470,28 @@ impl Writing<'_> {
         moment: &Moment<'_>,
         exists: bool,
     ) -> ManagedFields {
+        let (before, after) = (self.version.show(before), self.version.show(after));
+        self.managed_after_shown(&before, &after, former, moment, exists)
+    }
+
+    /// The same, of objects as the version shows them that is written.
+    fn managed_after_shown(
+        &self,
+        before: &Value,
+        after: &Value,
+        former: ManagedFields,
+        moment: &Moment<'_>,
+        exists: bool,
+    ) -> ManagedFields {
         // What does not fit its schema and is not refused, since it is in a part that this write ignores, costs an
         // object its managers.
         if self.kind.origin == Origin::Custom && typed::check(&self.version.schema, after, true).is_err() {
             return ManagedFields::default();
         }
-        let serves = |version: &str| self.kind.serves(version);
+        let serves = |version: &str| self.remembers(version);
+        let turned = |object: &Value, from: &str, to: &str| self.kind.turned(object, from, to);
         let reset = self.reset();
-        let change = self.change(moment, reset.as_ref(), &serves);
+        let change = self.change(moment, reset.as_ref(), &serves, &turned);
         managed::update(&self.version.schema, before, after, former, &change, exists)
     }
 
@@ -498,7 +543,8 @@ impl Writing<'_> {
 
 /// The live object with a patch laid over it. Managers are part of it only if the patch speaks of them: they are
 /// the largest part of most objects.
-fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, Status> {
+fn patched(version: &KindVersion, live: &Arc<Stored>, patch: Patch<'_>) -> Result<Value, Status> {
+    let live = version.shown(live);
     let touched = match patch {
         Patch::Json(patch) => json_patch::touches(patch, "/metadata/managedFields"),
         Patch::Merge(patch) | Patch::Strategic(patch) => patch["metadata"].get("managedFields").is_some(),
@@ -525,7 +571,7 @@ fn patched(schema: &Schema, live: &Stored, patch: Patch<'_>) -> Result<Value, St
         }
         Patch::Merge(patch) => mailboat_object::merge::merge(&mut value, patch),
         Patch::Strategic(patch) => {
-            strategic::merge(schema, &mut value, patch).map_err(|error| error.status())?;
+            strategic::merge(&version.schema, &mut value, patch).map_err(|error| error.status())?;
         }
         Patch::Apply { .. } => {}
     }

@@ -53,7 +53,7 @@ pub(crate) fn apply(
     let (keeper, former) = enter(&mut managers, entry);
     let object = match former {
         Some(former) if !former.fields.is_empty() => {
-            without_dropped(schema, merged, &managers, &former.fields)
+            without_dropped(schema, merged, &managers, &former, change)
         }
         _ => merged,
     };
@@ -83,19 +83,50 @@ fn enter(managers: &mut Vec<Manager>, mut entry: Manager) -> (usize, Option<Mana
     (managers.len() - 1, None)
 }
 
-/// The object without what the applier had applied before, does not apply now, and nobody else owns.
-fn without_dropped(schema: &Schema, merged: Value, managers: &[Manager], former: &FieldSet) -> Value {
-    let declared = |set: &FieldSet| set.with_declared_parents(schema, Some(schema.root()));
-    let former = declared(former);
-    let without = typed::remove(schema, &merged, &former);
-    let all = declared(&typed::field_set(schema, &merged));
-    let owned = managers.iter().fold(FieldSet::default(), |owned, manager| owned.union(&manager.fields));
-    let kept = declared(&typed::field_set(schema, &without)).union(&declared(&owned));
-    let owned_kept = typed::remove(schema, &merged, &all.difference(&kept));
+/// The object without what the applier had applied before, does not apply now, and nobody else owns. Each manager's fields
+/// are those of the version through which it writes, and are looked for in the object as that version has it.
+fn without_dropped(
+    schema: &Schema,
+    merged: Value,
+    managers: &[Manager],
+    former: &Manager,
+    change: &Change<'_>,
+) -> Value {
+    let declared = |schema: &Schema, set: &FieldSet| set.with_declared_parents(schema, Some(schema.root()));
+    let fields = |schema: &Schema, object: &Value| declared(schema, &typed::field_set(schema, object));
+    let turned = |object: &Value, from: &str, to: &str| match (change.turned)(object, from, to) {
+        Some(turned) if from != to => turned,
+        _ => (object.clone(), schema.clone()),
+    };
+    let home = &former.api_version;
+    let (whole, schema_at_home) = turned(&merged, change.api_version, home);
+    let former = declared(&schema_at_home, &former.fields);
+    let mut rest = typed::remove(&schema_at_home, &whole, &former);
+    let mut at = home;
+    // What the former version owns is put back first: others may need it to be read at all.
+    let mut versions: Vec<&Name> = managers.iter().map(|manager| &manager.api_version).collect();
+    versions.sort_by_key(|version| (*version != home, *version));
+    versions.dedup();
+    let (mut seen, mut schema_there) = (whole.clone(), schema_at_home.clone());
+    for version in versions {
+        if version != at {
+            (rest, _) = turned(&rest, at, version);
+            (seen, schema_there) = turned(&seen, at, version);
+            at = version;
+        }
+        let owners = managers.iter().filter(|manager| manager.api_version == *version);
+        let owned = owners.fold(FieldSet::default(), |owned, manager| owned.union(&manager.fields));
+        let kept = fields(&schema_there, &rest).union(&declared(&schema_there, &owned));
+        rest = typed::remove(&schema_there, &seen, &fields(&schema_there, &seen).difference(&kept));
+    }
+    let (rest, _) = turned(&rest, at, home);
     // Only what the applier itself had may go; what nobody owns is not its business.
-    let gone = all.difference(&declared(&typed::field_set(schema, &owned_kept)));
+    let gone = fields(&schema_at_home, &whole).difference(&fields(&schema_at_home, &rest));
     let gone = gone.intersection(&former);
-    if gone.is_empty() { merged } else { typed::remove(schema, &merged, &gone) }
+    if gone.is_empty() {
+        return merged;
+    }
+    turned(&typed::remove(&schema_at_home, &whole, &gone), home, change.api_version).0
 }
 
 impl ApplyError {

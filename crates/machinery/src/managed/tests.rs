@@ -9,7 +9,15 @@ fn any(_: &str) -> bool {
 
 fn change<'a>(manager: &'a Name, version: &'a Name, now_seconds: u64) -> Change<'a> {
     static NONE: Name = Name::EMPTY;
-    Change { manager, api_version: version, subresource: &NONE, now_seconds, reset: None, served: &any }
+    Change {
+        manager,
+        api_version: version,
+        subresource: &NONE,
+        now_seconds,
+        reset: None,
+        served: &any,
+        turned: &|_, _, _| None,
+    }
 }
 
 fn told(managed: &ManagedFields) -> Vec<String> {

@@ -115,6 +115,7 @@ impl<'a> Parser<'a> {
             form: match schema["format"].as_str() {
                 Some("byte") if self.origin == Origin::Native => Form::Bytes,
                 Some("date-time") if self.origin == Origin::Native => Form::Time,
+                None if self.origin == Origin::Native && schema["type"] == "array" => Form::List,
                 _ => Form::Text,
             },
             limits: limits(schema).map_err(bad)?,

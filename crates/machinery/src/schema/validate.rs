@@ -55,7 +55,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, value: &Value, id: NodeId, path: &str) {
         let node = self.schema.node(id);
-        if value.is_null() && (node.nullable || node.form == Form::Time) {
+        if value.is_null() && (node.nullable || matches!(node.form, Form::Time | Form::List)) {
             return;
         }
         if let Some(expected) = mismatch(value, node) {
