@@ -1,10 +1,12 @@
 //! A hub that serves for the length of a test.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mailboat_hub::access::{kubeconfig, write_private};
 use mailboat_hub::flow::Limits;
 use mailboat_hub::storage::{Disk, Memory};
+use mailboat_hub::workloads::Settings;
 use mailboat_hub::{Opened, Options, Server};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -32,6 +34,14 @@ impl Served {
         Self::start(Opened { hub: hub.with_limits(limits), authority }, listener)
     }
 
+    /// One that plays workloads, faster than any that run.
+    pub(crate) async fn playing() -> Self {
+        let (listener, options) = listen().await;
+        let opened = mailboat_hub::cluster(Memory::default(), options).await.unwrap();
+        let settings = Settings { nodes: 2, start: Duration::from_millis(50), ..Settings::default() };
+        Self::start_with(opened, listener, |server| server.with_workloads(settings, 1))
+    }
+
     pub(crate) async fn on_disk(folder: &Path) -> Self {
         let (listener, options) = listen().await;
         Self::start(mailboat_hub::cluster(Disk::open(folder).unwrap(), options).await.unwrap(), listener)
@@ -47,10 +57,18 @@ impl Served {
         Self::start(mailboat_hub::workspaces(Disk::open(folder).unwrap(), options).await.unwrap(), listener)
     }
 
-    fn start(Opened { hub, authority }: Opened, listener: TcpListener) -> Self {
+    fn start(opened: Opened, listener: TcpListener) -> Self {
+        Self::start_with(opened, listener, |server| server)
+    }
+
+    fn start_with(
+        Opened { hub, authority }: Opened,
+        listener: TcpListener,
+        furnish: impl FnOnce(Server) -> Server,
+    ) -> Self {
         let tls = authority.server_config(&["127.0.0.1".to_owned()]).unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let server = Server::new(hub, tls, listener);
+        let server = furnish(Server::new(hub, tls, listener));
         let folder = tempfile::tempdir().unwrap();
         let admin = authority.certify("admin", Some("system:masters")).unwrap();
         let file = folder.path().join("admin.kubeconfig");

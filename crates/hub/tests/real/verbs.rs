@@ -205,3 +205,54 @@ async fn what_was_answered_is_there_after_a_restart() {
     let kubectl = Kubectl::new(&again.kubeconfig);
     assert_eq!(kubectl.well(&["get", "boat", "anna", "-o", "jsonpath={.spec.length}"]).await, "7");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_is_followed_to_its_end() {
+    let served = Served::playing().await;
+    let kubectl = Kubectl::new(&served.kubeconfig);
+    kubectl.apply(DEPLOYMENT).await;
+    let status = ["rollout", "status", "deploy/web", "--timeout", "60s"];
+    assert!(kubectl.well(&status).await.contains("deployment \"web\" successfully rolled out"));
+    kubectl.well(&["set", "image", "deploy/web", "main=web:2"]).await;
+    assert!(kubectl.well(&status).await.contains("successfully rolled out"));
+    let history = kubectl.well(&["rollout", "history", "deploy/web"]).await;
+    assert!(history.lines().any(|line| line.starts_with('2')), "{history}");
+    kubectl.well(&["rollout", "undo", "deploy/web"]).await;
+    kubectl.well(&status).await;
+    let image = ["get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"];
+    assert_eq!(kubectl.well(&image).await, "web:1");
+    kubectl.well(&["wait", "deploy/web", "--for", "condition=Available", "--timeout", "60s"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_both_groups_are_one_list_and_autoscalers_are_made() {
+    let served = Served::in_memory().await;
+    let kubectl = Kubectl::new(&served.kubeconfig);
+    kubectl.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}").await;
+    let uid = kubectl.well(&["get", "configmap", "one", "-o", "jsonpath={.metadata.uid}"]).await;
+    let about = format!("{{apiVersion: v1, kind: ConfigMap, name: one, namespace: default, uid: {uid}}}");
+    let old = "{apiVersion: v1, kind: Event, metadata: {name: old}, reason: Sailed, message: in the old way, \
+               type: Normal, involvedObject: ABOUT}";
+    let new = "{apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: new}, reason: Seen, \
+               note: in the new way, type: Warning, action: Look, reportingController: a.example/b, \
+               reportingInstance: b-1, eventTime: '2026-01-01T00:00:00.000000Z', regarding: ABOUT}";
+    for event in [old, new] {
+        kubectl.apply(&event.replace("ABOUT", &about)).await;
+    }
+    for words in [
+        &["get", "events"][..],
+        &["get", "events.events.k8s.io"],
+        &["events"],
+        &["events", "--for", "configmap/one"],
+        &["describe", "configmap", "one"],
+    ] {
+        let shown = kubectl.well(words).await;
+        assert!(shown.contains("in the old way") && shown.contains("in the new way"), "{words:?}: {shown}");
+    }
+    kubectl.apply(DEPLOYMENT).await;
+    kubectl.well(&["autoscale", "deploy", "web", "--max", "5", "--cpu", "60%"]).await;
+    let path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/web";
+    let first = kubectl.well(&["get", "--raw", path]).await;
+    assert!(first.contains(r#""targetCPUUtilizationPercentage":60"#), "{first}");
+    assert!(kubectl.well(&["get", "hpa"]).await.contains("cpu: <unknown>/60%"));
+}
