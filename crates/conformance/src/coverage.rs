@@ -1,12 +1,60 @@
 //! What clients rely on, and the cases that show it: each promise in three cases at least, one of them a refusal.
 
-use crate::script::File;
+use std::collections::BTreeSet;
 
-/// How many cases a promise needs.
+use crate::script::{Action, File, Step};
+
+/// How many cases a promise needs, and each line of the checklist.
 const CASES_MIN: usize = 3;
+/// So many requests and watches are to be compared at least.
+const REQUESTS_MIN: usize = 400;
+
+/// The lines of the checklist of what a server of this protocol has to get right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    /// One version for everything, that only grows; unset, 0, `NotOlderThan`, `Exact`, and what is no number.
+    Versions,
+    /// How watches begin, what they tell, bookmarks, and how they end.
+    Watches,
+    /// Pages, `remainingItemCount`, tokens that cannot be gone on with.
+    Lists,
+    /// JSON, tables, metadata alone, aggregated discovery, and what nobody can answer.
+    Accept,
+    /// Statuses with reason, details and causes; warnings; `fieldValidation`.
+    Statuses,
+    /// Create, update, all kinds of patches, dry runs, deletion, generations, subresources.
+    Writes,
+    /// Kinds of one's own: schemas, rules, columns, names.
+    Definitions,
+    /// Groups, kinds, OpenAPI, versions.
+    Discovery,
+    /// Who asks, whether he may, reviews, acting as others.
+    Access,
+    /// Ready when everything is served, and not before.
+    Readiness,
+    /// What kcp has beyond Kubernetes.
+    Workspaces,
+}
+
+impl Line {
+    const ALL: [Self; 11] = [
+        Self::Versions,
+        Self::Watches,
+        Self::Lists,
+        Self::Accept,
+        Self::Statuses,
+        Self::Writes,
+        Self::Definitions,
+        Self::Discovery,
+        Self::Access,
+        Self::Readiness,
+        Self::Workspaces,
+    ];
+}
 
 /// Something that clients rely on.
 struct Promise {
+    line: Line,
     what: &'static str,
     /// Cases, as `file: name`, in which it is kept.
     kept: &'static [&'static str],
@@ -14,8 +62,29 @@ struct Promise {
     refused: &'static [&'static str],
 }
 
-const PROMISES: [Promise; 18] = [
+const PROMISES: [Promise; 20] = [
     Promise {
+        line: Line::Readiness,
+        what: "health",
+        kept: &["discovery: it says how it is", "discovery: the server says which version it is"],
+        refused: &["discovery: what it is not asked for it does not say"],
+    },
+    Promise {
+        line: Line::Writes,
+        what: "one object under two names or in two versions",
+        kept: &[
+            "forms: recorders of both groups see each other's Events",
+            "forms: a watch under one name tells what is written under the other",
+            "forms: an autoscaler of the first version reads in the second",
+        ],
+        refused: &[
+            "forms: Events that make no sense are refused, by the newer name for more reasons",
+            "forms: what the other name calls a field is not selected by",
+            "forms: autoscalers that make no sense",
+        ],
+    },
+    Promise {
+        line: Line::Versions,
         what: "versions of objects and lists",
         kept: &["lists: versions of a list", "lists: versions of an object"],
         refused: &[
@@ -24,6 +93,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Watches,
         what: "watches tell what happens",
         kept: &[
             "watches: a watch tells what happens",
@@ -37,6 +107,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Watches,
         what: "watches begin with what is there",
         kept: &[
             "watches: a watch without a version begins with what is there",
@@ -46,6 +117,7 @@ const PROMISES: [Promise; 18] = [
         refused: &["watches: initial events need what they need"],
     },
     Promise {
+        line: Line::Lists,
         what: "selectors, in lists and watches",
         kept: &[
             "lists: labels select",
@@ -58,11 +130,13 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Lists,
         what: "pages",
         kept: &["lists: pages go on where the last one ended", "lists: an empty list"],
         refused: &["lists: a page that cannot be continued is refused"],
     },
     Promise {
+        line: Line::Accept,
         what: "shapes of answers: tables, metadata, YAML",
         kept: &[
             "lists: tables show what kubectl prints",
@@ -72,6 +146,7 @@ const PROMISES: [Promise; 18] = [
         refused: &["lists: what no server can answer is refused"],
     },
     Promise {
+        line: Line::Statuses,
         what: "statuses with reason, details and causes",
         kept: &["deletion: what is deleted at once is told as a Status", "places: paths that lead nowhere"],
         refused: &[
@@ -81,6 +156,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Statuses,
         what: "unknown fields: dropped, told or refused",
         kept: &[
             "patches: fields that nobody knows are dropped, told or refused",
@@ -92,6 +168,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Writes,
         what: "create and update",
         kept: &[
             "objects: a name is made from generateName",
@@ -104,6 +181,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Writes,
         what: "JSON, merge and strategic patches",
         kept: &[
             "patches: a JSON patch adds, replaces, tests, copies, moves and removes",
@@ -117,6 +195,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Writes,
         what: "server-side apply",
         kept: &[
             "apply: apply creates, owns, and takes away what it no longer says",
@@ -129,6 +208,7 @@ const PROMISES: [Promise; 18] = [
         ],
     },
     Promise {
+        line: Line::Writes,
         what: "dry runs",
         kept: &[
             "places: a dry run stores nothing",
@@ -138,6 +218,7 @@ const PROMISES: [Promise; 18] = [
         refused: &["deletion: options that make no sense"],
     },
     Promise {
+        line: Line::Writes,
         what: "deletion: finalizers, policies, preconditions, collections",
         kept: &[
             "deletion: a finalizer holds an object",
@@ -147,6 +228,7 @@ const PROMISES: [Promise; 18] = [
         refused: &["deletion: preconditions by uid", "deletion: preconditions by version"],
     },
     Promise {
+        line: Line::Writes,
         what: "subresources and generations",
         kept: &[
             "places: status is written by itself",
@@ -156,6 +238,7 @@ const PROMISES: [Promise; 18] = [
         refused: &["places: methods that are not for that"],
     },
     Promise {
+        line: Line::Definitions,
         what: "kinds of one's own",
         kept: &[
             "definitions: a definition from beginning to end",
@@ -165,15 +248,17 @@ const PROMISES: [Promise; 18] = [
         refused: &["definitions: definitions that cannot be", "definitions: rules in CEL are enforced"],
     },
     Promise {
-        what: "discovery, schemas and health",
+        line: Line::Discovery,
+        what: "discovery and schemas",
         kept: &[
             "discovery: the resources of a version",
             "discovery: aggregated discovery",
-            "discovery: it says how it is",
+            "forms: both names and both versions are told",
         ],
         refused: &["discovery: groups and versions", "discovery: schemas for those who explain"],
     },
     Promise {
+        line: Line::Access,
         what: "users, rights, reviews and acting as others",
         kept: &[
             "rights: a role gives rights in its namespace",
@@ -184,9 +269,12 @@ const PROMISES: [Promise; 18] = [
             "rights: nobody is let in without a name",
             "rights: nobody gives away more than he has",
             "rights: acting as somebody else",
+            "rights: whoever may change what is there need not make anything",
+            "rights: whoever may see one object may list and watch that one",
         ],
     },
     Promise {
+        line: Line::Workspaces,
         what: "workspaces, exports, bindings and views",
         kept: &[
             "workspaces: a workspace of one's own",
@@ -214,7 +302,27 @@ pub fn gaps(files: &[File]) -> Vec<String> {
             gaps.push(format!("{}: {CASES_MIN} cases are needed, one of them a refusal", promise.what));
         }
     }
+    for line in Line::ALL {
+        let promises = || PROMISES.iter().filter(|promise| promise.line == line);
+        let cases: BTreeSet<_> =
+            promises().flat_map(|promise| promise.kept.iter().chain(promise.refused)).collect();
+        if cases.len() < CASES_MIN || promises().all(|promise| promise.refused.is_empty()) {
+            gaps.push(format!("{line:?}: {CASES_MIN} cases are needed, one of them a refusal"));
+        }
+    }
+    let requests = requests(files);
+    if requests < REQUESTS_MIN {
+        gaps.push(format!("{requests} requests and watches are compared, {REQUESTS_MIN} are needed"));
+    }
     gaps
+}
+
+/// How many requests and watches are sent, and their answers compared.
+fn requests(files: &[File]) -> usize {
+    let steps = files.iter().flat_map(|file| &file.cases).flat_map(|case| &case.steps);
+    let is_sent =
+        |step: &&Step| matches!(step.action, Action::Ask(_) | Action::Until { .. } | Action::Watch { .. });
+    steps.filter(is_sent).count()
 }
 
 #[cfg(test)]
@@ -223,8 +331,20 @@ mod tests {
 
     #[test]
     fn every_promise_is_shown() {
-        let gaps = gaps(&crate::run::read_files().unwrap());
+        let files = crate::run::read_files().unwrap();
+        let gaps = gaps(&files);
+        println!("{} requests and watches", requests(&files));
         assert!(gaps.is_empty(), "{}", gaps.join("\n"));
+    }
+
+    #[test]
+    fn too_few_requests_are_missed() {
+        let mut files = crate::run::read_files().unwrap();
+        for file in &mut files {
+            file.cases.clear();
+        }
+        let gaps = gaps(&files);
+        assert!(gaps.iter().any(|gap| gap.starts_with("0 requests and watches")), "{gaps:?}");
     }
 
     #[test]

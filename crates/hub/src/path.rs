@@ -9,7 +9,7 @@ use crate::access;
 pub(crate) enum Asked {
     /// `/`: the paths that there are.
     Paths,
-    /// `/healthz`, `/livez`, `/readyz`, and checks of their own below them.
+    /// `/healthz`, `/livez`, `/readyz`, and the checks below them that a hub has.
     Health,
     /// `/version`.
     Version,
@@ -80,7 +80,9 @@ impl Asked {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Some(match parts.as_slice() {
             [] => Self::Paths,
-            ["healthz" | "livez" | "readyz", ..] => Self::Health,
+            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
+                Self::Health
+            }
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
@@ -201,6 +203,7 @@ mod tests {
             "/apis/g/v/namespaces/n/a/b/c/d",
             "/nowhere",
             "/openapi/v4",
+            "/readyz/nothing",
             "/api/v1/pods/%zz",
         ] {
             assert_eq!(Asked::read(path), None, "{path}");
