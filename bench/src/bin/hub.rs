@@ -4,7 +4,7 @@
 //! All servers keep what they are told on disk before they answer. Mailboxes are made and furnished as the center does,
 //! with managed fields. What a mailbox takes is the difference in resident memory between a hub with all of them and the
 //! same hub before the first; once as they were made, with the history that watches may still ask for, and once after a
-//! restart.
+//! restart. What is started again was just written, so that its files come from the machine's memory and not from its disk.
 //!
 //! Cases can be named as arguments; without any, all are run.
 
@@ -60,7 +60,7 @@ async fn measure(cases: &[String]) -> Result<()> {
     if asked("objects") {
         objects(&program, folder.path()).await?;
     }
-    // Workspaces take kcp seconds each, so it is measured only where it is asked for.
+    // Its figure stands beside those of the fleets, and is left out where only these are asked for.
     let kcp_rate = if asked("kcp") { Some(in_kcp().await?) } else { None };
     if let Some(rate) = kcp_rate {
         let case = format!("{IN_KCP} workspaces in kcp");
