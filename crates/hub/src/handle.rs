@@ -115,9 +115,10 @@ where
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
     if place.view.is_none() {
-        // Whoever selects one object by its name asks for that one.
-        let named = query.selected_name().filter(|_| matches!(verb, "list" | "watch"));
-        let asked = ObjectPath { name: named.unwrap_or_else(|| path.name.clone()), ..path.clone() };
+        // Whoever selects one object by its name asks for that one, unless the path names another.
+        let selects = path.name.is_empty() && matches!(verb, "list" | "watch");
+        let selected = query.selected_name().filter(|_| selects);
+        let asked = ObjectPath { name: selected.unwrap_or_else(|| path.name.clone()), ..path.clone() };
         hub.gate().check_object(&cluster, &user, verb, &asked)?;
     }
     place.check_granted(hub, &user, verb, &path)?;

@@ -50,22 +50,23 @@ fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
 /// out five minutes later; by then its user has made another one of that name, which the center cannot place.
 #[test]
 fn a_copy_goes_whenever_its_syncer_hears_that_its_user_deleted_it() {
-    let boat = |label| Step::Put(Site::Workload, Cargo::Boat, 4, label);
+    let boat = |name| Step::Put(Site::Workload, Cargo::Boat, name, 0);
     let lines = vec![
-        (1, boat(0)),
-        (2, Step::Put(Site::Workload, Cargo::Boat, 7, 0)),
-        (12, Step::Place(0, 0, 0)),
-        (60_000, Step::StallStreams(1)),
-        (61_000, boat(0)),
-        (67_000, Step::Delete(Site::Workload, Cargo::Boat, 4)),
-        (70_000, Step::Crash(Who::Center, 10_000)),
-        (71_000, Step::DropBinding(Site::Inventory)),
-        (180_000, boat(0)),
-        (226_000, Step::DropDefinition(Site::Workload)),
+        (1, boat(4)),
+        (9, boat(7)),
+        (12, Step::Place(0, 1, 1)),
+        (2_838, Step::Place(1, 0, 0)),
+        (11_220, Step::StallStreams(1)),
+        (12_280, boat(4)),
+        (67_505, Step::Delete(Site::Workload, Cargo::Boat, 4)),
+        (70_579, Step::Crash(Who::Center, 10_000)),
+        (70_779, Step::DropBinding(Site::Inventory)),
+        (181_953, boat(4)),
+        (226_813, Step::DropDefinition(Site::Workload)),
     ];
-    let script = Script { center: true, bound: false, edges: 1, lines };
+    let script = Script { lines, ..Script::draw(361, 0) };
     let report = world::play(361, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
-    assert_eq!((report.arrived, report.deletions), (1, 2), "in the mailbox and at the edge: {report}");
+    assert!(report.deletions >= 4, "in two mailboxes and at their edges: {report}");
 }
 
 /// A definition that goes takes everything of its kind along at the edge.

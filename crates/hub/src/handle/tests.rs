@@ -190,6 +190,14 @@ async fn whoever_may_see_one_object_may_list_and_watch_that_one() {
         let answer = handle(Arc::clone(&hub), Some(&alice()), request).await;
         assert_eq!(answer.status().as_u16(), code, "{query}");
     }
+    // The path names the object that is watched, whatever the query selects.
+    for (name, code) in [("one", 200), ("two", 403)] {
+        let path =
+            format!("/api/v1/watch/namespaces/default/configmaps/{name}?fieldSelector=metadata.name%3Done");
+        let answer =
+            handle(Arc::clone(&hub), Some(&alice()), ask(Method::GET, &path, "", String::new())).await;
+        assert_eq!(answer.status().as_u16(), code, "{path}");
+    }
 }
 
 #[tokio::test]

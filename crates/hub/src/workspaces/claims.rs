@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mailboat_machinery::{MARK_PREFIX, Mark, Marks, Stored};
+use mailboat_machinery::{MARK_PREFIX, Mark, Marks, Stored, builtin};
 use mailboat_object::json::Raw;
 use mailboat_object::{ClusterId, Key, KindId, LabelSelector, Name};
 use serde_json::Value;
@@ -104,10 +104,19 @@ impl Round<'_, '_> {
             if !identity.is_empty() && !all.iter().any(|other| brings(other, &kind, identity)) {
                 continue;
             }
-            let value = value_of(&kind);
-            marks.entry(kind).or_default().push(Mark { label: label.clone(), value, objects });
+            let kind = kept(kind);
+            let mark = Mark { label: label.clone(), value: value_of(&kind), objects };
+            let marks = marks.entry(kind).or_default();
+            if !marks.contains(&mark) {
+                marks.push(mark);
+            }
         }
     }
+}
+
+/// The kind as which objects of a kind are kept: a claim on one name for them is one on all of them.
+pub(super) fn kept(kind: KindId) -> KindId {
+    builtin::kept_as(&kind).unwrap_or(kind)
 }
 
 /// Which objects a claim is about; none: it cannot be understood, so that nothing is granted by it.

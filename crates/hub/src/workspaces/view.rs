@@ -77,6 +77,7 @@ impl View {
             binding::kinds_of(workspaces, machine, &export).iter().any(|(own, _)| own.id == *kind)
         });
         let label = || claims::label_of(&self.export);
+        let kind = &claims::kept(kind.clone());
         let how = match own {
             true => How::Own,
             false if *kind == binding::kind() => How::Binding(label()),

@@ -183,14 +183,22 @@ pub(super) struct Member {
     /// What was read of the kind is as new as the binding that names this identity. A newer binding may have been
     /// rewritten since, and tells nothing of what was read before.
     pub(super) confirmed: bool,
-    /// Its binding shows the kind now under the identity that is believed.
-    shown_as_believed: bool,
+    shown: Shown,
     /// Seen through a claim: objects leave such a view without being deleted, and before the binding says so.
     pub(super) claimed: bool,
     /// What was last told about this cluster.
     pub(super) announced: Standing,
     /// Everything is in doubt: changes are held back until that ends.
     pub(super) total: bool,
+}
+
+/// Under which identity a binding shows a kind now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shown {
+    /// The one that is believed.
+    AsBelieved,
+    /// Another, or none: [`Odd::shown_under`].
+    Otherwise,
 }
 
 /// What few members have.
@@ -259,7 +267,7 @@ impl Track {
             identity: None,
             odd: None,
             confirmed: false,
-            shown_as_believed: true,
+            shown: Shown::AsBelieved,
             claimed: false,
             announced,
             total,
@@ -420,16 +428,21 @@ impl Member {
     }
 
     fn shown_under(&self) -> Option<&Name> {
-        let shown = if self.shown_as_believed { Some(&self.identity) } else { None };
-        shown.or_else(|| self.odd().map(|odd| &odd.shown_under)).and_then(Option::as_ref)
+        match self.shown {
+            Shown::AsBelieved => self.identity.as_ref(),
+            Shown::Otherwise => self.odd()?.shown_under.as_ref(),
+        }
     }
 
     fn show_under(&mut self, identity: Option<Name>) {
-        self.shown_as_believed = identity == self.identity;
-        if self.shown_as_believed {
+        if identity == self.identity {
+            self.shown = Shown::AsBelieved;
             self.tidy(|odd| odd.shown_under = None);
-        } else if identity.is_some() || self.odd.is_some() {
-            self.odd_mut().shown_under = identity;
+        } else {
+            self.shown = Shown::Otherwise;
+            if identity.is_some() || self.odd.is_some() {
+                self.odd_mut().shown_under = identity;
+            }
         }
     }
 
