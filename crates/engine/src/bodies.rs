@@ -9,8 +9,10 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Weak};
 
 use mailboat_object::digest::Digest;
+use mailboat_object::json::Raw;
 use mailboat_object::key::Version;
 use mailboat_object::object::Object;
+use serde_json::Value;
 
 use crate::slots::SlotId;
 
@@ -22,8 +24,8 @@ const FEWEST: usize = 1_024;
 pub(crate) struct Bodies {
     /// What stood in a slot, at this version: a body that says the same. One table for all of them, which is given back as a
     /// whole; a piece for each slot would leave holes among what stays.
-    kept: HashMap<SlotId, (Version, Arc<Object>), foldhash::fast::FixedState>,
-    known: HashMap<(Digest, u64), Weak<Object>, foldhash::fast::FixedState>,
+    kept: HashMap<SlotId, (Version, Arc<String>), foldhash::fast::FixedState>,
+    known: HashMap<(Digest, u64), Weak<String>, foldhash::fast::FixedState>,
     tidy_at: usize,
 }
 
@@ -35,8 +37,8 @@ impl Bodies {
     }
 
     /// What stood in a slot at a version, if that was kept.
-    pub(crate) fn of(&self, slot: SlotId, version: Version) -> Option<&Object> {
-        self.kept.get(&slot).filter(|(at, _)| *at == version).map(|(_, body)| &**body)
+    pub(crate) fn of(&self, slot: SlotId, version: Version) -> Option<Raw<'_>> {
+        self.kept.get(&slot).filter(|(at, _)| *at == version).map(|(_, body)| Raw::trusted(body))
     }
 
     /// It was compared, or there is no such slot any more.
@@ -49,8 +51,8 @@ impl Bodies {
         }
     }
 
-    /// A whole object that says the same, but for its status and what its server gave it.
-    fn alike(&mut self, object: &Arc<Object>) -> Arc<Object> {
+    /// The body of an object, or of another that says the same but for what its server gave it.
+    fn alike(&mut self, object: &Object) -> Arc<String> {
         let of = (object.content, rest(object));
         if let Some(known) = self.known.get(&of).and_then(Weak::upgrade) {
             return known;
@@ -59,9 +61,26 @@ impl Bodies {
             self.known.retain(|_, body| body.strong_count() > 0);
             self.tidy_at = self.known.len() * 2;
         }
-        self.known.insert(of, Arc::downgrade(object));
-        Arc::clone(object)
+        let body = without_status(object);
+        self.known.insert(of, Arc::downgrade(&body));
+        body
     }
+}
+
+/// A body without its status, which no intent speaks of: with a binding of many kinds, that is most of it.
+fn without_status(object: &Object) -> Arc<String> {
+    let mut text = String::from("{");
+    for (key, value) in object.root().members().filter(|(key, _)| key != "status") {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(&*key).to_string());
+        text.push(':');
+        text.push_str(value.json());
+    }
+    text.push('}');
+    text.shrink_to_fit();
+    Arc::new(text)
 }
 
 /// A digest of what an intent may say that is no content. Labels and annotations of servers' own are nobody's intent.
@@ -105,9 +124,15 @@ mod tests {
         let mut bodies = Bodies::default();
         let (one, other) = (object("one", &json!({}), "x"), object("other", &json!({}), "x"));
         let kept = bodies.alike(&one);
-        assert!(Arc::ptr_eq(&kept, &one) && Arc::ptr_eq(&bodies.alike(&other), &one));
-        drop((kept, one));
-        assert!(Arc::ptr_eq(&bodies.alike(&other), &other), "nobody needs the first any more");
+        assert!(Arc::ptr_eq(&bodies.alike(&other), &kept));
+        assert_eq!(Raw::trusted(&kept).to_value(), one.root().to_value());
+        drop(kept);
+        let kept = bodies.alike(&other);
+        assert_eq!(
+            Raw::trusted(&kept).to_value(),
+            other.root().to_value(),
+            "nobody needs the first any more"
+        );
     }
 
     #[test]
@@ -121,10 +146,10 @@ mod tests {
         ];
         let mut bodies = Bodies::default();
         let plain = object("one", &json!({}), "x");
-        let _kept = bodies.alike(&plain);
+        let kept = bodies.alike(&plain);
         for (metadata, data) in others {
             let other = object("one", &metadata, data);
-            assert!(Arc::ptr_eq(&bodies.alike(&other), &other), "{metadata} {data}");
+            assert!(!Arc::ptr_eq(&bodies.alike(&other), &kept), "{metadata} {data}");
         }
     }
 }

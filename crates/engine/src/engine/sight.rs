@@ -288,7 +288,7 @@ fn likeness(
     state: &SlotState,
     want: &Want,
     target: &Object,
-    first: Option<&Object>,
+    first: Option<Raw<'_>>,
     marked: &Marked,
     how: How,
 ) -> Likeness {
@@ -313,10 +313,10 @@ fn likeness(
     if record.odd.differs_at == Some(target.version) {
         return Likeness::Rewritten;
     }
-    let body = if target.is_whole() { Some(target) } else { first };
+    let body = if target.is_whole() { Some(target.root()) } else { first };
     if let Some(body) = body
         && let Ok(intent) = Raw::parse(&want.body.json)
-        && covers(body.root(), intent)
+        && covers(body, intent)
     {
         return Likeness::Same;
     }
