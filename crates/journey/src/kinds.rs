@@ -22,6 +22,11 @@ pub(crate) fn definitions() -> KindId {
     KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
+/// Definitions that are kept for edges alone.
+pub(crate) fn definitions_kept() -> KindId {
+    KindId::new(&format!("apiextensions.k8s.io{}", group::DENATURED_SUFFIX), "customresourcedefinitions")
+}
+
 pub(crate) fn bindings() -> KindId {
     KindId::new("apis.kcp.io", "apibindings")
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::kinds;
 use crate::sea::{CENTER, Sea, Who};
-use crate::truth::{Edge, Truth};
+use crate::truth::{Edge, Truth, Want};
 
 /// What is noted along the way.
 #[derive(Default)]
@@ -277,6 +277,8 @@ impl Oracle {
                 // What defines its kind goes with the workspace that it came from, and never arrived.
                 None if !sea.serves(&slot)
                     && sea.truth.workload.iter().any(|home| sea.truth.is_dying(home)) => {}
+                // Nobody brings what defines its kind, nor has it there by other means: it waits.
+                None if !sea.serves(&slot) && !brings_definition(&wanted, &slot) => {}
                 // What was lost may never have been read.
                 None if Self::lacks_configuration(&sea.truth, who) => {}
                 None => return Err(format!("{slot} is missing: {said}")),
@@ -341,6 +343,16 @@ impl Oracle {
         }
         Err(format!("{key} is still there at edge {edge}, though nobody wants it (from {source}): {said}"))
     }
+}
+
+/// Whether what defines the kind of a slot is to stand in the same cluster.
+fn brings_definition(wanted: &BTreeSet<Want>, slot: &Key) -> bool {
+    let defined = slot.kind.to_string();
+    wanted.iter().any(|(source, cluster)| {
+        *cluster == slot.cluster
+            && kinds::natured(&source.kind) == kinds::definitions()
+            && *source.name == *defined
+    })
 }
 
 /// Where the configuration of a process stands; none: in several workspaces.

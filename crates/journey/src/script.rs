@@ -63,6 +63,12 @@ pub enum Step {
     EdgePut(u8, Cargo, u8),
     /// Somebody at an edge deletes whatever has that name.
     EdgeDelete(u8, Cargo, u8),
+    /// Somebody at an edge defines the boats there.
+    EdgeDefine(u8),
+    /// A user keeps the definition of boats that are bound in the workload workspace, as one for edges.
+    KeepDefinition,
+    /// Whoever else offers the boats deletes their export with its key, and makes it anew: it has another identity.
+    ChangeIdentity,
     /// What runs at an edge makes an object that may be brought up, or changes it.
     UpPut(u8, Cargo, u8),
     /// It deletes such an object.
@@ -125,7 +131,7 @@ pub type Line = (u64, Step);
 pub struct Script {
     /// Whether there is a center, which fills the mailboxes; users do so otherwise.
     pub center: bool,
-    /// Whether the workload workspace has the boats by a binding to somebody else's export, and edges know them already.
+    /// Whether the workload workspace has the boats by a binding to somebody else's export.
     pub bound: bool,
     /// How many edges there are.
     pub edges: u8,
@@ -148,6 +154,8 @@ impl Script {
         let (center, bound) = (seed % 2 == 1, seed % 10 == 9);
         let edges = dice.below(if center { 3 } else { 2 }) + 1;
         let mut lines = Vec::new();
+        // What is bound is known at the edges by other means.
+        lines.extend((0..edges).filter(|_| bound).map(|edge| (0, Step::EdgeDefine(edge))));
         // Something to lose first.
         if center {
             lines.extend((0..10).map(|at| (at, dice.put(Site::Workload))));

@@ -304,9 +304,12 @@ impl Truth {
                 for mailbox in &mailboxes {
                     wanted.insert((object.key.clone(), (*mailbox).clone()));
                     // What defines a kind goes along.
-                    let definition = kinds::key(home, kinds::definitions(), &object.key.kind.to_string());
-                    if self.objects.contains_key(&definition) {
-                        wanted.insert((definition, (*mailbox).clone()));
+                    let defined = object.key.kind.to_string();
+                    for definition in [kinds::definitions(), kinds::definitions_kept()] {
+                        let definition = kinds::key(home, definition, &defined);
+                        if self.objects.contains_key(&definition) {
+                            wanted.insert((definition, (*mailbox).clone()));
+                        }
                     }
                 }
             }

@@ -23,6 +23,8 @@ use crate::crew::{Aboard, Running, why};
 use crate::kinds;
 use crate::oracle::arrived;
 use crate::script::{Script, Site};
+#[cfg(test)]
+use crate::sea::CENTER;
 use crate::sea::{Sea, Shared, Who, lock};
 use crate::truth::Edge;
 #[cfg(test)]
@@ -114,7 +116,7 @@ impl World {
         Ok(wrote(&world))
     }
 
-    /// Plays a script, and gives what stands of a kind in one of the center's workspaces so long after its last line.
+    /// Plays a script, and gives what stands of a kind in a workspace or at an edge so long after its last line.
     pub(crate) async fn standing_after(
         seed: u64,
         script: &Script,
@@ -127,8 +129,9 @@ impl World {
         let sea = lock(&world.sea);
         let cluster = place(&sea.truth);
         let request = ListRequest { cluster, kind, ..ListRequest::default() };
-        let center = sea.machines.first().ok_or("no center")?;
-        center.list(&request).map(|list| list.items).map_err(|status| status.to_string())
+        let server = request.cluster.as_ref().map_or(CENTER, |cluster| sea.server_of(cluster));
+        let server = sea.machines.get(server).ok_or("no server")?;
+        server.list(&request).map(|list| list.items).map_err(|status| status.to_string())
     }
 
     /// Plays a script, and says how many copies are at the edges so long after its last line.
@@ -160,9 +163,6 @@ impl World {
                 let target = kinds::key(&inventory, kinds::edge("synctargets"), &format!("t{number}"));
                 let edge = Edge { cluster: cluster.clone(), mailbox: None, target: Some(target) };
                 sea.moor(base.edge(&cluster), edge);
-                if script.bound {
-                    sea.define_boats(&cluster);
-                }
             }
             sea.truth.workload = Some(workload);
             sea.truth.inventory = Some(inventory);

@@ -1,21 +1,71 @@
 //! Cargo of a kind that a workload workspace has by a binding to somebody else's export.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use mailboat_machinery::Stored;
+use mailboat_object::key::{ClusterId, KindId};
+
+use crate::kinds;
 use crate::script::{Cargo, Line, Script, Site, Step};
 use crate::sea::Who;
+use crate::truth::Truth;
 use crate::{Options, Report, world};
 
+const KNOWN: [Line; 2] = [(0, Step::EdgeDefine(0)), (0, Step::EdgeDefine(1))];
+
 /// Eight boats of two labels at one of two edges, and the same at both.
-fn loaded() -> Vec<Line> {
+fn placed() -> Vec<Line> {
     let put = |name: u8| (u64::from(name), Step::Put(Site::Workload, Cargo::Boat, name, name % 2));
     let mut lines: Vec<Line> = (0..8).map(put).collect();
     lines.extend([(10, Step::Place(0, 0, 0)), (11, Step::Place(1, 1, 0)), (12, Step::Place(2, 0, 1))]);
     lines
 }
 
+/// The same, where both edges know boats.
+fn loaded() -> Vec<Line> {
+    KNOWN.into_iter().chain(placed()).collect()
+}
+
+fn script(lines: impl IntoIterator<Item = Line>) -> Script {
+    Script { center: true, bound: true, edges: 2, lines: lines.into_iter().collect() }
+}
+
 fn play(lines: impl IntoIterator<Item = Line>) -> Report {
-    let lines = loaded().into_iter().chain(lines).collect();
-    let script = Script { center: true, bound: true, edges: 2, lines };
+    let script = script(loaded().into_iter().chain(lines));
     world::play(7, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+type Where = fn(&Truth) -> Option<ClusterId>;
+
+fn workload(truth: &Truth) -> Option<ClusterId> {
+    truth.workload.clone()
+}
+
+/// The first edge's.
+fn mailbox(truth: &Truth) -> Option<ClusterId> {
+    truth.edges.first()?.mailbox.clone()
+}
+
+fn florin(truth: &Truth) -> Option<ClusterId> {
+    Some(truth.edges.first()?.cluster.clone())
+}
+
+fn guilder(truth: &Truth) -> Option<ClusterId> {
+    Some(truth.edges.get(1)?.cluster.clone())
+}
+
+/// What stands of a kind somewhere so long after the last of these lines.
+fn standing(
+    lines: impl IntoIterator<Item = Line>,
+    place: Where,
+    kind: KindId,
+    span: Duration,
+) -> Vec<Arc<Stored>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let script = script(lines);
+    let standing = world::World::standing_after(7, &script, (place, kind), span);
+    runtime.unwrap().block_on(standing).unwrap()
 }
 
 #[test]
@@ -57,8 +107,75 @@ fn nothing_leaves_when_it_is_not_served_for_a_while() {
 
 #[test]
 fn a_center_that_starts_where_nothing_changed_writes_nothing() {
-    let script = Script { center: true, bound: true, edges: 2, lines: loaded() };
+    let script = script(loaded());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let written = runtime.unwrap().block_on(world::World::written_after_a_restart(3, &script)).unwrap();
     assert!(written.is_empty(), "{}", written.join("\n"));
+}
+
+/// A definition that is kept for the edges goes along with the first boat, and leaves after the last.
+#[test]
+fn its_definition_goes_along_and_leaves_after_it() {
+    let kept = || [(0, Step::KeepDefinition)].into_iter().chain(placed());
+    let report = world::play(7, &script(kept()), &Options::default());
+    let report = report.unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.arrived, report.deletions), (12, 0), "{report}");
+    let displaced = || kept().chain((0..3).map(|name| (60_000, Step::Displace(name))));
+    for (place, kind) in [
+        (mailbox as Where, kinds::boats()),
+        (mailbox, kinds::definitions_kept()),
+        (florin, kinds::definitions()),
+    ] {
+        let left = standing(displaced(), place, kind.clone(), Duration::from_mins(2));
+        assert!(
+            left.is_empty(),
+            "{kind}: {:?}",
+            left.iter().map(|one| one.key.to_string()).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// Where an edge does not serve the kind, boats wait in its mailbox until it does, and are counted as not delivered.
+#[test]
+fn it_waits_in_the_mailbox_of_an_edge_that_does_not_know_it() {
+    let known = [(120_000, Step::EdgeDefine(0)), (121_000, Step::EdgeDefine(1))];
+    for (edges_know, delivered) in [(false, 0), (true, 4)] {
+        let lines = || placed().into_iter().chain(known.clone().into_iter().filter(|_| edges_know));
+        let span = Duration::from_mins(2);
+        let waiting = standing(lines(), mailbox, kinds::boats(), span);
+        assert_eq!(waiting.len(), 8, "they are in the mailbox");
+        let summaries = standing(lines(), workload, kinds::edge("statussummaries"), span);
+        let summary = summaries.iter().find(|one| *one.key.name == *"p0").expect("a summary");
+        let counts = &summary.body()["status"]["kinds"][0];
+        assert_eq!((&counts["wanted"], &counts["delivered"]), (&4.into(), &delivered.into()), "{counts}");
+    }
+    let report = world::play(7, &script(placed().into_iter().chain(known)), &Options::default());
+    let report = report.unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!((report.arrived, report.deletions), (12, 0), "{report}");
+}
+
+/// Behind another identity are other objects. What was placed stays, and the placements say what they wait for.
+#[test]
+fn nothing_leaves_when_it_comes_to_have_another_identity() {
+    for crashed in [None, Some(Who::Center), Some(Who::Syncer(0))] {
+        let crash = crashed.map(|who| (60_500, Step::Crash(who, 30_000)));
+        let lines = || loaded().into_iter().chain(crash.clone()).chain([(61_000, Step::ChangeIdentity)]);
+        let span = Duration::from_mins(5);
+        for (edge, boats) in [(florin as Where, 8), (guilder, 4)] {
+            let left = standing(lines(), edge, kinds::boats(), span).len();
+            assert_eq!(left, boats, "{crashed:?}");
+        }
+        let placements = standing(lines(), workload, kinds::edge("edgeplacements"), span);
+        for placement in placements {
+            let ready = &placement.body()["status"]["conditions"][0];
+            assert_eq!(
+                (&ready["type"], &ready["status"]),
+                (&"Ready".into(), &"False".into()),
+                "{crashed:?}: {ready}"
+            );
+            // A center that starts does not know the old one, and says what stands in its way instead.
+            let names_it = ready["message"].as_str().unwrap_or_default().contains("another identity");
+            assert!(names_it || crashed == Some(Who::Center), "{crashed:?}: {ready}");
+        }
+    }
 }

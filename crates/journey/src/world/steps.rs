@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mailboat_api::names::{annotation, export, object};
-use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
 use super::World;
@@ -109,6 +109,13 @@ impl World {
                 }
             }
             Step::EdgePut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &format!("n{name}"), value),
+            Step::EdgeDefine(edge) => {
+                if let Some(cluster) = sea.edge(*edge) {
+                    sea.define_boats(&cluster);
+                }
+            }
+            Step::KeepDefinition => sea.keep_definition(),
+            Step::ChangeIdentity => sea.change_identity(),
             Step::UpPut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &up_name(*name), value),
             Step::UpDelete(edge, cargo, name) => {
                 if let Some(cluster) = sea.edge(*edge) {
@@ -206,6 +213,8 @@ impl World {
 }
 
 const BOATS: &str = "boats.example.dev";
+/// What the binding to denatured kinds is called.
+const DENATURED_BINDING: &str = "denatured";
 /// The workspace of whoever else offers boats, and what the binding to them is called.
 pub(super) const SHIPYARD: &str = "shipyard";
 
@@ -346,6 +355,28 @@ impl Sea {
             let body = base::binding_to(&format!("root:{SHIPYARD}"), SHIPYARD, "boats");
             self.put(&binding, body, &json!({}));
         }
+    }
+
+    fn keep_definition(&mut self) {
+        let Some(cluster) = self.living(Site::Workload) else { return };
+        let binding = kinds::key(&cluster, kinds::bindings(), DENATURED_BINDING);
+        self.put(&binding, base::binding(DENATURED_BINDING, export::DENATURED), &json!({}));
+        let mut definition = kinds::definition();
+        let kept = kinds::definitions_kept();
+        definition["apiVersion"] = format!("{}/v1", kept.group()).into();
+        self.put(&kinds::key(&cluster, kept, BOATS), definition, &json!({}));
+    }
+
+    fn change_identity(&mut self) {
+        let shipyard = kinds::key(&ClusterId::new("root"), kinds::workspaces(), SHIPYARD);
+        let Some(shipyard) = self.get(&shipyard) else { return };
+        let shipyard = ClusterId::new(shipyard.body()["spec"]["cluster"].as_str().unwrap_or_default());
+        let [_, (kind, export)] = kinds::offer();
+        let export_key = kinds::key(&shipyard, kind, "boats");
+        self.remove(&export_key);
+        let secret = kinds::key(&shipyard, KindId::new("", "secrets"), "boats");
+        self.remove(&Key { namespace: Name::new("kcp-system"), ..secret });
+        self.put(&export_key, export, &json!({}));
     }
 
     fn redefine(&mut self, site: Site) {
