@@ -378,7 +378,7 @@ impl CenterRole {
 
     /// Tells syncers what to carry once that is known, and then the engine that the configuration is known as a whole. In
     /// this order: a `the-one` that no route claims yet must not look like one that nobody wants.
-    fn tell_known(&mut self, engine: &Engine, orders: &mut Vec<Order>) {
+    fn tell_known(&mut self, store: &Store, engine: &Engine, orders: &mut Vec<Order>) {
         let ready = self.started && self.workspaces.are_known() && self.stale.is_empty();
         let known = (ready && self.mailboxes.are_told()).then_some(self.revision);
         if known != self.known {
@@ -387,7 +387,8 @@ impl CenterRole {
         }
         // Routes that were just made are evaluated before anything is said of them.
         if ready && orders.is_empty() && !engine.is_busy() && self.noticed.is_empty() {
-            self.mailboxes.tell();
+            self.mailboxes.tell(store);
+            self.mailboxes.release_unseen(store);
         }
     }
 
@@ -523,7 +524,7 @@ impl Role for CenterRole {
                 self.touch_placements_of(&slot, engine);
             }
         }
-        self.tell_known(engine, &mut orders);
+        self.tell_known(store, engine, &mut orders);
         self.note_read(store, engine, &orders);
         // Before the views were read as a whole, it is not known what stands in mailboxes: all of it would be asked for one by one.
         if self.started {

@@ -69,6 +69,8 @@ pub enum Step {
     KeepDefinition,
     /// Whoever else offers the boats deletes their export with its key, and makes it anew: it has another identity.
     ChangeIdentity,
+    /// Somebody deletes the binding by which the center sees bound boats in the mailbox of an edge.
+    DropClaim(u8),
     /// What runs at an edge makes an object that may be brought up, or changes it.
     UpPut(u8, Cargo, u8),
     /// It deletes such an object.

@@ -1,5 +1,7 @@
 //! The mailboxes that there are: which cluster each is, whether it can take copies yet, and what its syncer is told.
 
+mod unseen;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use mailboat_registration::SyncerId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
+use self::unseen::Unseen;
 use super::passing::Passing;
 use crate::denature;
 use crate::mailbox::{Common, Fixture, Found, Furnished, SyncedKinds, workspaces};
@@ -44,6 +47,8 @@ pub(super) struct Mailboxes {
     stale: BTreeSet<Uid>,
     /// What syncers are told is known as a whole: before that nothing of it is written, since it would be too little.
     told: bool,
+    /// Those whose syncers carry on what is not seen.
+    keeping: BTreeSet<Uid>,
 }
 
 /// One mailbox that can be written.
@@ -57,6 +62,8 @@ struct Mailbox {
     told: Option<Digest>,
     /// What is carried on from there, by the kind under which the mailbox stores it.
     carried: BTreeMap<KindId, Versions>,
+    /// What its syncer was told before we started, and is not seen to stand here.
+    unseen: Unseen,
     upsync: BTreeSet<UpsyncSet>,
     /// What further configurations bring up that were placed here like any object, by their kind and name.
     placed: BTreeMap<(KindId, Name), Vec<BroughtUp>>,
@@ -70,6 +77,19 @@ type Versions = BTreeMap<(Name, Name), Name>;
 impl Mailbox {
     fn carries(&self, slot: &Key) -> bool {
         self.carried.get(&slot.kind).is_some_and(|versions| versions.contains_key(&address(slot)))
+    }
+
+    /// All that is carried on.
+    fn all_carried(&self) -> impl Iterator<Item = Carried> {
+        self.carried.iter().flat_map(|(kind, versions)| {
+            let kind = denature::at_edge(kind);
+            versions.iter().map(move |((namespace, name), version)| Carried {
+                kind: kind.clone().into_owned(),
+                version: version.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            })
+        })
     }
 
     /// A slot is carried on, in this version.
@@ -140,6 +160,7 @@ impl Mailboxes {
             next_destination: 1,
             stale: BTreeSet::new(),
             told: false,
+            keeping: BTreeSet::new(),
         }
     }
 
@@ -173,6 +194,7 @@ impl Mailboxes {
             the_one: TheOne::default(),
             told: None,
             carried: BTreeMap::new(),
+            unseen: Unseen::default(),
             upsync: BTreeSet::new(),
             placed: BTreeMap::new(),
             begun: false,
@@ -287,10 +309,15 @@ impl Mailboxes {
     pub(super) fn sees_config(&mut self, key: &Key, config: Option<&Object>) {
         let Some(uid) = self.by_cluster.get(&key.cluster) else { return };
         let Some(mailbox) = self.all.get_mut(uid) else { return };
-        let placed = config.filter(|config| {
-            let marked = self.marks.read(config);
-            matches!(marked, Marked::Ours(mark) if mark.origin.key.cluster != self.provider)
-        });
+        let from = |config: &Object| match self.marks.read(config) {
+            Marked::Ours(mark) => Some(mark.origin.key.cluster),
+            Marked::Others(_) | Marked::Nobodys => None,
+        };
+        let origin = config.and_then(from);
+        if let Some(config) = config.filter(|_| !self.told && origin.as_ref() == Some(&self.provider)) {
+            mailbox.unseen.reads(config);
+        }
+        let placed = config.filter(|_| origin.is_some_and(|origin| origin != self.provider));
         let brought: Vec<BroughtUp> = placed.map(brought_up).unwrap_or_default();
         let of = (key.kind.clone(), key.name.clone());
         let before = if brought.is_empty() {
@@ -326,6 +353,7 @@ impl Mailboxes {
                 mailbox.carry(slot, &version);
                 let carried = carried(slot, version);
                 passing.puts_in(uid, &carried);
+                mailbox.unseen.sees(&carried);
                 mailbox.the_one.carry(carried);
             }
             (true, false) => {
@@ -375,10 +403,28 @@ impl Mailboxes {
     }
 
     /// From now on syncers are told what they are to carry.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn tell(&mut self, store: &Store) {
         if !std::mem::replace(&mut self.told, true) {
             self.stale.extend(self.all.keys().cloned());
+            for (uid, mailbox) in &mut self.all {
+                let seen = mailbox.all_carried().collect();
+                let Mailbox { unseen, cluster, the_one, .. } = mailbox;
+                if unseen.keep(store, cluster, &seen, the_one) {
+                    self.keeping.insert(uid.clone());
+                }
+            }
         }
+    }
+
+    /// Lets go of what syncers were told before and is seen by now not to be there.
+    pub(super) fn release_unseen(&mut self, store: &Store) {
+        self.keeping.retain(|uid| {
+            let Some(mailbox) = self.all.get_mut(uid) else { return false };
+            if mailbox.unseen.release(store, &mailbox.cluster, &mut mailbox.the_one) {
+                self.stale.insert(uid.clone());
+            }
+            !mailbox.unseen.is_empty()
+        });
     }
 
     /// Other kinds are served: what configurations name may be among them.
@@ -399,7 +445,7 @@ impl Mailboxes {
                 continue;
             }
             let synced = SyncedKinds {
-                carried: mailbox.carried.keys().cloned().collect(),
+                carried: mailbox.carried.keys().cloned().chain(mailbox.unseen.kinds()).collect(),
                 upsync: {
                     let placed = mailbox.placed.values().flatten();
                     let placed = placed.flat_map(|brought| brought.sets(catalogs));

@@ -179,3 +179,14 @@ fn nothing_leaves_when_it_comes_to_have_another_identity() {
         }
     }
 }
+
+/// A center that starts sees neither the boats nor their copies. Its syncers are not told to carry less.
+#[test]
+fn nothing_leaves_when_a_center_starts_that_sees_neither_it_nor_its_copies() {
+    let report = play([
+        (60_000, Step::Crash(Who::Center, 20_000)),
+        (61_000, Step::DropDefinition(Site::Workload)),
+        (62_000, Step::DropClaim(0)),
+    ]);
+    assert_eq!((report.arrived, report.deletions), (12, 0), "{report}");
+}

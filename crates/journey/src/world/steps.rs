@@ -116,6 +116,11 @@ impl World {
             }
             Step::KeepDefinition => sea.keep_definition(),
             Step::ChangeIdentity => sea.change_identity(),
+            Step::DropClaim(edge) => {
+                if let Some(mailbox) = sea.living(Site::Mailbox(*edge)) {
+                    sea.remove(&kinds::key(&mailbox, kinds::bindings(), &format!("claim-{BOATS}")));
+                }
+            }
             Step::UpPut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &up_name(*name), value),
             Step::UpDelete(edge, cargo, name) => {
                 if let Some(cluster) = sea.edge(*edge) {

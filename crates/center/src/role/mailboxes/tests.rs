@@ -29,7 +29,7 @@ impl Scene {
             }),
         );
         mailboxes.observe(&workspace, &mut Vec::new());
-        mailboxes.tell();
+        mailboxes.tell(&Store::new());
         let mut catalog = Catalog::default();
         catalog.add(Served {
             kind: kind("policyreports.wgpolicyk8s.io"),
