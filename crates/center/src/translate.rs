@@ -22,6 +22,7 @@ use mailboat_object::object::Object;
 use crate::denature;
 use crate::what::What;
 
+pub(crate) use copy::OWN_ANNOTATIONS;
 pub use copy::form_at;
 pub use definition::export_for;
 pub(crate) use definition::is_claim;

@@ -58,7 +58,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         export::EDGE,
     );
     if !serves_edges(&cluster, &path).await? && bind(&cluster, &path, &binding).await? == Made::Now {
-        eprintln!("apibinding {} made in {path}", export::BINDING_IN_INVENTORY_WORKSPACE);
+        eprintln!("APIBinding {}: made", export::BINDING_IN_INVENTORY_WORKSPACE);
     }
     give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
     let kept = KeptKubeconfig::of(&arguments.name);
@@ -133,19 +133,19 @@ async fn keep_kubeconfig(
 
 async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
     let (path, cluster) = inventory_workspace(flags).await?;
-    for resource in ["locations", "synctargets"] {
+    for (kind, resource) in [("Location", "locations"), ("SyncTarget", "synctargets")] {
         let key = key("", group::EDGE, resource, "", name);
         let failed =
-            |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be removed"), &fault);
+            |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be removed"), &fault);
         let found: Option<Value> = match get(&cluster, key.clone()).await {
             Err(fault) if fault.kind == FaultKind::Unserved => None,
             other => other.map_err(failed)?,
         };
         match found {
-            None => eprintln!("{resource} {name}: not there"),
+            None => eprintln!("{kind} {name}: not there"),
             Some(found) => {
                 delete(&cluster, key, &found).await.map_err(failed)?;
-                eprintln!("{resource} {name}: removed");
+                eprintln!("{kind} {name}: removed");
             }
         }
     }
@@ -193,29 +193,29 @@ async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
     for (name, export_name) in inventory::workload_bindings(arguments.with_kube) {
         let binding = inventory::binding(name, &arguments.provider_workspace, export_name);
         let made = bind(&cluster, &path, &binding).await? == Made::Now;
-        eprintln!("apibinding {name}: {}", if made { "made" } else { "unchanged" });
+        eprintln!("APIBinding {name}: {}", if made { "made" } else { "unchanged" });
     }
     give_rights(&cluster, &path, inventory::center_rights()).await
 }
 
 /// Gives the center its rights in a workspace, where they are missing.
 async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]) -> Result<()> {
-    let kinds = ["clusterroles", "clusterrolebindings"];
-    for (resource, wanted) in kinds.into_iter().zip(rights) {
+    let kinds = [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")];
+    for ((kind, resource), wanted) in kinds.into_iter().zip(rights) {
         let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
         let key = key("", "rbac.authorization.k8s.io", resource, "", name);
         let failed =
-            |fault: Fault| before_writing(&format!("{resource} {name} in {path} cannot be made"), &fault);
+            |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be made"), &fault);
         let found: Option<Value> = get(cluster, key.clone()).await.map_err(failed)?;
         match found {
             None => {
                 create(cluster, key, &wanted).await.map_err(failed)?;
-                eprintln!("{resource} {name}: made");
+                eprintln!("{kind} {name}: made");
             }
             // A newer center may need more.
             Some(found) if found["rules"] != wanted["rules"] => {
                 patch(cluster, key, &json!({ "rules": wanted["rules"] })).await.map_err(failed)?;
-                eprintln!("{resource} {name}: put right");
+                eprintln!("{kind} {name}: put right");
             }
             Some(_) => {}
         }

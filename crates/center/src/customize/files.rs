@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mailboat_api::names::{annotation, group};
+use mailboat_api::names::{annotation, group, label};
+use mailboat_object::travel::{annotation_travels, label_travels, metadata_member_travels};
 use serde_json::Value;
 
 use super::{Customizer, Uncustomized, customize, expands_value, reference};
+use crate::translate::OWN_ANNOTATIONS;
 
 /// Customizers and a Location that were read from files.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +63,7 @@ impl Files {
         let (customizer, note) = self.customizer_for(object).map_err(unshown)?;
         let nothing = BTreeMap::new();
         let parameters = self.parameters.as_ref().unwrap_or(&nothing);
-        let made = customize(object.to_string().as_bytes(), customizer, parameters);
+        let made = customize(travelling(object).to_string().as_bytes(), customizer, parameters);
         let made = made.map_err(|bad| match (&bad, &self.parameters) {
             (Uncustomized::MissingParameter { path, name }, None) => {
                 unshown(format!("{path} asks for the parameter {name:?}, and no Location was given"))
@@ -95,6 +97,22 @@ impl Files {
             None => Err(format!("its Customizer {namespace}/{name} is not among those given")),
         }
     }
+}
+
+/// An object without what is only true where it stands, as when it was read from a workspace.
+fn travelling(object: &Value) -> Value {
+    let mut object = object.clone();
+    let Value::Object(members) = &mut object else { return object };
+    members.remove("status");
+    let Some(Value::Object(metadata)) = members.get_mut("metadata") else { return object };
+    metadata.retain(|member, _| metadata_member_travels(member));
+    if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+        labels.retain(|key, _| label_travels(key) && key != label::OWNER);
+    }
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.retain(|key, _| annotation_travels(key) && !OWN_ANNOTATIONS.contains(&key.as_str()));
+    }
+    object
 }
 
 /// A Location's annotations and, before them, its labels.
@@ -157,6 +175,17 @@ mod tests {
         let shown = files.customize(&object(&asking)).unwrap();
         assert_eq!(shown.object["data"], json!({ "say": "prod", "where": "florin, prod" }));
         assert_eq!(shown.note, None);
+    }
+
+    #[test]
+    fn what_is_only_true_in_its_workspace_is_not_shown() {
+        let mut read =
+            object(&json!({ "kcp.io/cluster": "a1b2", annotation::EXECUTING_COUNT: "2", "mine": "yes" }));
+        read["metadata"]["uid"] = json!("u");
+        read["metadata"]["resourceVersion"] = json!("7");
+        read["status"] = json!({ "ready": true });
+        let shown = Files::default().customize(&read).unwrap();
+        assert_eq!(shown.object, object(&json!({ "mine": "yes" })));
     }
 
     #[test]

@@ -157,6 +157,20 @@ fn what_the_center_would_ask_about_first_is_told_and_only_that() {
 }
 
 #[test]
+fn a_copy_that_is_selected_no_more_and_still_stands_is_told_of() {
+    let mut copy = copy_at_florin();
+    let mark = copy["metadata"]["annotations"]["mailboat.dev/mark"].as_str().unwrap_or_default();
+    let mark = mark.replace("shop/page", "shop/other");
+    copy["metadata"]["annotations"]["mailboat.dev/mark"] = json!(mark);
+    copy["metadata"]["name"] = json!("other");
+    let why = world("prod", vec![copy]).why(&key("wmw", "configmaps", "shop", "other"), None).unwrap();
+    let [by] = why.placements.as_slice() else { panic!("{why:?}") };
+    let [edge] = by.edges.as_slice() else { panic!("{by:?}") };
+    assert_eq!((by.selected_by.as_deref(), edge.location.as_str()), (None, "at-florin"));
+    assert_eq!(edge.held.as_deref(), Some("it is not wanted there any more"));
+}
+
+#[test]
 fn what_came_from_a_workspace_that_was_not_read_is_left_out() {
     let mut copy = copy_at_florin();
     let mark = copy["metadata"]["annotations"]["mailboat.dev/mark"]

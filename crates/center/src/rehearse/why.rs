@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mailboat_api::edge::{ObjectReference, SyncerConfigSpec};
 use mailboat_api::names::{annotation, group, object as fixed};
+use mailboat_engine::mark::Marked;
 use mailboat_engine::plan::Action;
 use mailboat_engine::route::{Destination, Route as _, RouteId, Selected, View};
 use mailboat_object::json::Raw;
@@ -133,13 +134,39 @@ impl Rehearsal {
                 [&leads.location.name, &leads.target.name].iter().any(|name| name.as_str() == edge)
             })
         };
-        let edges = placement.to.iter().filter(|(_, leads)| selected_by.is_some() && meant(leads));
-        ByPlacement {
-            placement: name.name.to_string(),
-            edges: edges.map(|(uid, leads)| self.at_edge(name, placement, source, uid, leads)).collect(),
-            selected_by,
-            undecided,
-        }
+        let edges = placement.to.iter().filter(|(_, leads)| meant(leads));
+        let edges = edges.filter_map(|(uid, leads)| match (&selected_by, &undecided) {
+            (Some(_), _) => Some(self.at_edge(name, placement, source, uid, leads)),
+            (None, None) => self.left_at(name, source, uid, leads),
+            (None, Some(_)) => None,
+        });
+        let mut edges: Vec<AtEdge> = edges.collect();
+        edges.sort_by(|one, other| one.location.cmp(&other.location));
+        ByPlacement { placement: name.name.to_string(), edges, selected_by, undecided }
+    }
+
+    /// A copy that no placement selects any more and that still stands in a mailbox.
+    fn left_at(&self, name: &Key, source: &Object, uid: &Uid, leads: &Leads) -> Option<AtEdge> {
+        let slot = Key {
+            cluster: self.setting.mailboxes.get(uid)?.clone(),
+            kind: denature::in_mailbox(&source.key.kind).into_owned(),
+            ..source.key.clone()
+        };
+        let copy = self.object(&slot)?;
+        let ours = matches!(self.marks.read(copy), Marked::Ours(mark) if mark.origin.key == source.key);
+        let explained =
+            self.engine.explain(0, &self.store, &slot).filter(|one| ours && one.claims.is_empty())?;
+        let awaited = self.object(name).and_then(|placement| {
+            placement.get(&["status", "awaitingConfirmation", "message"])?.as_str().map(String::from)
+        });
+        let at = Some(copy.hands.ours_at_seconds).filter(|at| *at > 0);
+        Some(AtEdge {
+            location: leads.location.name.to_string(),
+            sync_target: leads.target.name.to_string(),
+            customized: None,
+            hops: vec![Hop { to: "mailbox", done: false, state: explained.target, at, took_seconds: None }],
+            held: Some(awaited.unwrap_or_else(|| "it is not wanted there any more".to_owned())),
+        })
     }
 
     fn at_edge(

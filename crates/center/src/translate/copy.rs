@@ -19,7 +19,7 @@ use crate::denature;
 
 /// Annotations that are about the object in its own workspace. The count would say at an edge what is only true
 /// in the center, and a mark there would be taken for a promise about the copy.
-const OWN_ANNOTATIONS: [&str; 5] = [
+pub(crate) const OWN_ANNOTATIONS: [&str; 5] = [
     annotation::EXECUTING_COUNT,
     annotation::CONFIRM_WITHDRAWAL,
     annotation::DOWNSYNCED,

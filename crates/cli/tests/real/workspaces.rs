@@ -111,7 +111,7 @@ impl Scene {
         let remove = ["remove", "location", "guilder", "--imw", &imw];
         mailboat(self.file(), &remove).await.well();
         let said = mailboat(self.file(), &remove).await.well();
-        assert!(said.err.contains("synctargets guilder: not there"), "{said:?}");
+        assert!(said.err.contains("SyncTarget guilder: not there"), "{said:?}");
     }
 
     async fn a_kind_is_offered_and_its_objects_can_be_made(&self) {
