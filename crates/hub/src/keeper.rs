@@ -224,7 +224,7 @@ mod tests {
         assert!(rests.rested(BTreeSet::new(), at(499)).is_empty());
         assert_eq!(rests.rested(BTreeSet::new(), at(500)), std::slice::from_ref(&large));
         assert_eq!(rests.next_end(), None, "nothing is forgotten, and nothing is left");
-        rests.tidied(&large, Duration::from_secs(60), begun);
+        rests.tidied(&large, Duration::from_mins(1), begun);
         assert_eq!(rests.rested(BTreeSet::from([large.clone()]), at(1_999)), []);
         assert_eq!(rests.rested(BTreeSet::new(), at(2_000)), [large]);
     }
