@@ -273,6 +273,17 @@ impl Place {
         waited.await.unwrap_or_else(|late| late_by(&late))
     }
 
+    /// Waits until one of all objects of a kind fits, whatever its name is.
+    pub(crate) async fn until_one(&self, of: Named<'_>, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let described = format!("one {} {what} in {}", of.1, self.workspace.path);
+        let waited = wait_until(described, SOON, || async {
+            let mut all = self.list(of.0, of.1, of.2).await;
+            let found = all.iter().position(&fits);
+            found.map(|at| all.swap_remove(at)).ok_or_else(|| serde_json::to_string(&all).unwrap())
+        });
+        waited.await.unwrap_or_else(|late| late_by(&late))
+    }
+
     /// Waits until an object is gone.
     pub(crate) async fn until_gone(&self, object: Named<'_>) {
         let described = format!("{} {}/{} gone from {}", object.1, object.2, object.3, self.workspace.path);

@@ -49,21 +49,10 @@ fn running(ready: u32, progress: &str) -> Value {
         { "type": "Progressing", "status": "True", "reason": progress } ] })
 }
 
+/// Waits until the summary by environments fits; its name is made of others.
 async fn by_env(workload: &Place, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
-    let named = |all: &[Value]| {
-        let found = all.iter().find(|summary| summary["spec"]["summarizerName"] == "by-env");
-        found.map(|summary| summary["metadata"]["name"].as_str().unwrap().to_owned())
-    };
-    let mut name = named(&workload.list(EDGE, "StatusSummary", "").await);
-    if name.is_none() {
-        workload
-            .until((EDGE, "Summarizer", "", "by-env"), "reported on", |one| {
-                one["status"]["placementCount"] == 1
-            })
-            .await;
-        name = named(&workload.list(EDGE, "StatusSummary", "").await);
-    }
-    workload.until((EDGE, "StatusSummary", "", &name.expect("a summary by env")), what, fits).await
+    let about = |summary: &Value| summary["spec"]["summarizerName"] == "by-env";
+    workload.until_one((EDGE, "StatusSummary", "", ""), what, |summary| about(summary) && fits(summary)).await
 }
 
 #[tokio::test]
