@@ -84,6 +84,13 @@ struct Configuration {
     known: bool,
 }
 
+impl FollowerState {
+    /// Whether it follows the center, in one workspace or through the view.
+    fn is_at_center(&self) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| Servers::of(cluster) == 0)
+    }
+}
+
 impl Process {
     pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
         let Script { edges, waits, .. } = *script;
@@ -123,6 +130,11 @@ impl Process {
         }
         process.tell(now, news);
         process
+    }
+
+    /// Whether nothing of the center was read yet.
+    pub(crate) fn has_read_nothing(&self) -> bool {
+        self.followers.iter().filter(|one| one.is_at_center()).all(|one| one.read == 0)
     }
 
     fn follow(&mut self, cluster: &ClusterId, kinds: &[KindId], news: &mut Vec<News>) {

@@ -93,6 +93,10 @@ impl World<'_> {
                     self.reconnected_at = self.now;
                     if let Some(process) = &mut self.process {
                         process.noticed_the_past = false;
+                        // Who has stood still since he began knows as little of what was before as who begins now.
+                        if process.has_read_nothing() {
+                            self.oracle.process_began();
+                        }
                     }
                     for workspace in Workspace::all() {
                         self.schedule(WORKSPACE_ENDS_AFTER, Event::WorkspaceGone(workspace));
