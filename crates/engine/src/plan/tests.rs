@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::look::{Look, Serving, Sighted};
-use crate::mark::Marks;
+use crate::mark::{Marks, OwnerId};
 use crate::record::Oddity;
-use crate::want::{Body, Origin, Policy};
+use crate::want::{Body, Hold, Origin, Policy};
 use crate::warrant::{LOOK_AGAIN_AFTER, SourceDeleting, SourceGone, WholeConfiguration};
 
 mod laws;
