@@ -29,7 +29,7 @@ Example:
 ///
 /// Runs `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`, then checks that dependencies point
 /// the right way (the cores compile without an async runtime, nothing that ships reaches test code, one TLS provider)
-/// and that no file speaks of the machine it was written on.
+/// and that no file speaks of the machine it was written on or has a merge in it that was not finished.
 /// Takes seconds when everything is built, some minutes on a fresh machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]

@@ -1,4 +1,4 @@
-//! No file of the repository speaks of the machine that it was written on.
+//! No file of the repository speaks of the machine that it was written on, or still has both sides of a merge.
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +9,10 @@ use anyhow::{Context, Result, bail};
 /// Beginnings of paths that exist on some builder's machine only. Each is written in two halves, so that
 /// this file passes its own check.
 const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/go", "bin")];
+
+/// Beginnings of lines by which git sets the two sides of a conflict apart. The line between them is not among these: a
+/// heading may be underlined so.
+const MERGE_MARKS: &[&str] = &[concat!("<<<<<", "<< "), concat!(">>>>>", ">> ")];
 
 /// Variables that may name a private package registry or proxy.
 const REGISTRY_VARIABLES: &[&str] =
@@ -70,7 +74,11 @@ fn words_in<'a>(text: &'a str, hosts: &'a [String]) -> impl Iterator<Item = (usi
             .iter()
             .filter(|host| line.contains(host.as_str()))
             .map(|_| "the package registry of one machine".to_owned());
-        paths.chain(hosts).map(move |what| (index + 1, what))
+        let merges = MERGE_MARKS
+            .iter()
+            .filter(|mark| line.starts_with(**mark))
+            .map(|_| "a merge that was not finished".to_owned());
+        paths.chain(hosts).chain(merges).map(move |what| (index + 1, what))
     })
 }
 
@@ -123,6 +131,14 @@ mod tests {
         let text = format!("first\nsee {}main/README.md\n", MACHINE_PATHS[0]);
         assert_eq!(found(&text), [(2, format!("a path of one machine, '{}'", MACHINE_PATHS[0]))]);
         assert_eq!(found(&format!("\"{}.cache\"", MACHINE_PATHS[1])).len(), 1);
+    }
+
+    #[test]
+    fn a_merge_that_was_not_finished_is_found() {
+        let text = format!("one\n{}HEAD\ntwo\n=======\nthree\n{}main\n", MERGE_MARKS[0], MERGE_MARKS[1]);
+        let lines: Vec<usize> = found(&text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [2, 6]);
+        assert_eq!(found("shifted 1 <<<<<<< 2"), []);
     }
 
     #[test]
