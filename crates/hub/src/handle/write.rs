@@ -30,7 +30,7 @@ const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"]
 
 impl Call<'_> {
     pub(super) async fn create(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
@@ -50,7 +50,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         self.query.check_write("UpdateOptions")?;
         let mut options = self.write_options()?;
         let body = self.body(body, &mut options)?;
@@ -63,7 +63,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         let sent = Sent::patch(self.headers)?;
         self.query.check_write("PatchOptions")?;
         let patch = read(body, sent)?;
@@ -105,7 +105,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         if !self.path.subresource.is_empty() {
             return Err(not_allowed());
         }
@@ -116,16 +116,18 @@ impl Call<'_> {
         {
             return Err(Status::forbidden(id, &self.path.name, "this namespace may not be deleted"));
         }
-        if *id == logical_cluster() && !self.user.is_master() {
-            return Err(Status::forbidden(id, &self.path.name, "LogicalCluster cannot be deleted"));
-        }
+        self.check_not_its_cluster()?;
         let options = self.delete_options(body)?;
-        let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment)).await?;
-        self.deleted(&deleted)
+        let deleted = self.hub.write(|machine, moment| {
+            self.check_still_seen(machine)?;
+            machine.delete(&self.key(), &options, moment)
+        });
+        self.deleted(&deleted.await?)
     }
 
     pub(super) async fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
+        self.check_not_its_cluster()?;
         let namespaces = self.kind.id.group().is_empty() && self.kind.id.resource() == "namespaces";
         if namespaces || (self.kind.namespaced && self.path.namespace.is_empty()) {
             return Err(not_allowed());
@@ -133,8 +135,11 @@ impl Call<'_> {
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
         let version = self.hub.peek(Machine::version);
-        let deleted =
-            self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment)).await?;
+        let deleted = self.hub.write(|machine, moment| {
+            self.check_still_seen(machine)?;
+            machine.delete_collection(&request, &options, moment)
+        });
+        let deleted = deleted.await?;
         let type_meta = match self.kind.origin {
             Origin::Native => TypeMeta::Nothing,
             Origin::Custom => TypeMeta::Version(&self.version.api_version),
@@ -169,12 +174,28 @@ impl Call<'_> {
         Ok(more)
     }
 
+    /// Refuses to delete what makes a workspace one, by itself or among all of its kind.
+    fn check_not_its_cluster(&self) -> Result<(), Status> {
+        if self.kind.id == logical_cluster() && !self.user.is_master() {
+            let why = "LogicalCluster cannot be deleted";
+            return Err(Status::forbidden(&self.kind.id, &self.path.name, why));
+        }
+        Ok(())
+    }
+
+    /// Refuses what was granted when the request came, and is no more: whoever sends a body slowly would otherwise write by a
+    /// word that was taken back. It is asked where it is written, which nothing comes between.
+    fn check_still_seen(&self, machine: &Machine) -> Result<(), Status> {
+        self.place.check_granted(self.hub, machine, &self.user, self.verb, &self.path)?;
+        self.check_seen(machine)
+    }
+
     /// Refuses one who may change this, and not make it.
     fn check_create(&self) -> Result<(), Status> {
         if self.place.view.is_none() {
             self.hub.gate().check_object(&self.cluster, &self.user, "create", &self.path)?;
         }
-        self.place.check_granted(self.hub, &self.user, "create", &self.path)
+        self.hub.peek(|machine| self.place.check_granted(self.hub, machine, &self.user, "create", &self.path))
     }
 
     /// Whether whoever asks may do this with an object somewhere else.
@@ -198,6 +219,7 @@ impl Call<'_> {
         let may_create = if self.verb == "create" { Ok(()) } else { self.check_create() };
         self.hub
             .write(|machine, moment| {
+                self.check_still_seen(machine)?;
                 let dry = WriteOptions { dry_run: true, ..options.clone() };
                 let try_out = |machine: &mut Machine, moment: &mut Moment<'_>| {
                     write(machine, &dry, &Value::Null, moment)
