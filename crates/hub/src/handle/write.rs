@@ -161,8 +161,11 @@ impl Call<'_> {
     fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Value, Status> {
         let (id, workspace) = (&self.kind.id, tried.object.body());
         let refused = |why: String| Status::forbidden(id, &tried.object.key.name, &why);
-        if !tried.created {
-            let before = machine.get(&tried.object.key)?;
+        let before = if tried.created { None } else { Some(machine.get(&tried.object.key)?) };
+        if !self.user.is_master() {
+            children::check_place(before.as_ref().map(|before| before.body()), workspace).map_err(refused)?;
+        }
+        if let Some(before) = before {
             if before.body()["spec"]["type"] != workspace["spec"]["type"] {
                 return Err(refused("spec.type is immutable".to_owned()));
             }
