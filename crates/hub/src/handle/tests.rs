@@ -1,5 +1,7 @@
 //! The limits of a request, each asked for from outside.
 
+mod tenants;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 

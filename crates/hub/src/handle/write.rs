@@ -8,13 +8,14 @@ use mailboat_machinery::{
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Key, Uid, Version};
+use mailboat_object::{Key, KindId, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
 use crate::access::rbac;
 use crate::access::review::user_info;
 use crate::answer::{self, Answer};
+use crate::hub::Serving;
 use crate::media::{Sent, unsupported, unsupported_patch};
 use crate::members;
 use crate::path::ObjectPath;
@@ -248,6 +249,10 @@ impl Call<'_> {
                     let tried = try_out(machine, moment)?;
                     more = self.check_workspace(machine, &tried)?;
                 }
+                if self.kind.id == definitions() && matches!(self.hub.serving(), Serving::Workspaces(_)) {
+                    let tried = try_out(machine, moment)?;
+                    self.check_free(machine, &tried)?;
+                }
                 if self.kind.id == logical_cluster() && !self.user.is_master() {
                     let Ok(before) = machine.get(&self.key()) else {
                         let why = "LogicalCluster cannot be created";
@@ -259,6 +264,17 @@ impl Call<'_> {
                 write(machine, options, &more, moment)
             })
             .await
+    }
+
+    /// Refuses a definition of a kind that a binding serves.
+    fn check_free(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
+        let names = |member: &str| tried.object.body()["spec"][member].clone();
+        let (group, plural) = (names("group"), names("names")["plural"].clone());
+        let defined = KindId::new(group.as_str().unwrap_or_default(), plural.as_str().unwrap_or_default());
+        let bound_by = tried.created.then(|| binding::server_of(machine, &self.cluster, &defined)).flatten();
+        let Some(by) = bound_by else { return Ok(()) };
+        let why = format!("cannot create because resource is bound by APIBinding {:?}", by.as_str());
+        Err(Status::forbidden(&self.kind.id, &tried.object.key.name, &why))
     }
 
     /// Refuses a binding to an export that is not there, or that its writer may not bind, as the export's workspace says.
@@ -414,6 +430,10 @@ impl Call<'_> {
             dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
         })
     }
+}
+
+fn definitions() -> KindId {
+    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// A body as a value.
