@@ -9,6 +9,7 @@ use crate::access::{Accounts, Authority, AuthorityError, SigningKey, TokenFile};
 use crate::catalog::{self, BadCatalog};
 use crate::gate::Gate;
 use crate::hub::{Hub, Serving, now_seconds};
+use crate::random::NoRandomness;
 use crate::storage::{self, Ledger, Storage, StorageError};
 use crate::workspaces::Workspaces;
 
@@ -58,6 +59,9 @@ pub enum OpenError {
     /// The thread that stores cannot be started.
     #[error("the storage cannot be started: {0}")]
     Start(#[from] std::io::Error),
+    /// Nothing can be made that others cannot guess.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
     /// What every server has cannot be made.
     #[error("what every cluster has cannot be made: {0}")]
     First(#[from] mailboat_machinery::Status),
@@ -74,7 +78,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     let gate = Gate::new(&machine, [], accounts, options.tokens);
     let heard = gate.follower();
     let serving = Serving::Cluster(id.clone());
-    let hub = Hub::new(Ledger::new(machine, storage, heard)?, gate, serving, options.url);
+    let hub = Hub::new(Ledger::new(machine, storage, heard)?, gate, serving, options.url)?;
     // Kinds are served by what is stored of their definitions.
     hub.write(|machine, moment| {
         machine.follow_definitions(&id, moment);
@@ -143,7 +147,7 @@ pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<O
     let gate = Gate::new(&machine, bootstrap::of_workspaces(), accounts, options.tokens);
     let heard = gate.follower();
     let ledger = Ledger::new(machine, storage, heard)?;
-    let hub = Hub::new(ledger, gate, Serving::Workspaces(workspaces), options.url);
+    let hub = Hub::new(ledger, gate, Serving::Workspaces(workspaces), options.url)?;
     hub.write(|machine, moment| match hub.serving() {
         Serving::Workspaces(workspaces) => workspaces.begin(machine, moment),
         Serving::Cluster(_) => Ok(()),

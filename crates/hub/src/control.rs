@@ -1,9 +1,7 @@
 //! How the owner of a hub's data speaks to the hub while it serves: a socket in the data folder, which others cannot
 //! open. No user of the API, whatever his rights, gets at all of its data.
 
-use std::fs::Permissions;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +10,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use crate::Hub;
 use crate::storage::{Disk, Storage as _, StorageError};
+use crate::{Hub, private};
 
-/// The socket in a data folder.
-const SOCKET: &str = "hub.sock";
+/// The socket in a data folder, in a folder of its own: the data folder may be one that others look into, and a socket can be
+/// opened before its mode is set.
+const SOCKET: &str = "control/socket";
 /// What is answered when a backup is complete.
 const DONE: &str = "done";
 /// The longest path of a backup.
@@ -107,8 +106,12 @@ fn bind(socket: &Path) -> io::Result<UnixListener> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    if let Some(folder) = socket.parent() {
+        private::folder(folder)?;
+        private::shut(folder)?;
+    }
     let listener = UnixListener::bind(socket)?;
-    std::fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+    private::shut(socket)?;
     Ok(listener)
 }
 
@@ -176,6 +179,22 @@ mod tests {
             let folder = file.with_extension("restored");
             restore(file, &folder).unwrap();
             assert_eq!(names(&folder).await, expected, "{}", file.display());
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_else_gets_to_the_socket_at_any_moment() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.path(), open.clone()).unwrap();
+        for round in 0..2 {
+            let socket = place.path().join(SOCKET);
+            let _listener = bind(&socket).unwrap();
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&socket), 0o600, "round {round}");
+            assert_eq!(mode(socket.parent().unwrap()), 0o700, "round {round}");
+            std::fs::set_permissions(socket.parent().unwrap(), open.clone()).unwrap();
         }
     }
 

@@ -14,7 +14,6 @@ use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
 use crate::cluster::CLUSTER;
 use crate::hub::now_seconds;
 use crate::path::ObjectPath;
-use crate::place::denied;
 
 /// How the headers begin by which somebody acts as another.
 const IMPERSONATE: &str = "impersonate-";
@@ -92,13 +91,13 @@ impl Gate {
         }
     }
 
-    /// Whom a user acts as: another where he asks for it and has the right to, in the cluster that he asks.
+    /// Whom a user acts as: another where he asks for it and has the right to, in the cluster that he asks. None: himself.
     pub(crate) fn acting(
         &self,
         cluster: &ClusterId,
         user: &User,
         headers: &HeaderMap,
-    ) -> Result<User, Status> {
+    ) -> Result<Option<User>, Status> {
         let mut pairs = Vec::new();
         for (name, value) in headers.iter().filter(|(name, _)| name.as_str().starts_with(IMPERSONATE)) {
             // A name that cannot be read is not passed over: he who asks would act as himself, and may do more.
@@ -107,7 +106,7 @@ impl Gate {
             pairs.push((name.as_str(), value));
         }
         if pairs.is_empty() {
-            return Ok(user.clone());
+            return Ok(None);
         }
         let in_workspace = *cluster != ClusterId::new(CLUSTER);
         if in_workspace && !user.may_take_groups(pairs.iter().copied()) {
@@ -124,12 +123,7 @@ impl Gate {
             // What one workspace lets him be, he is there alone.
             acting.confine(cluster);
         }
-        Ok(acting)
-    }
-
-    /// Refuses a user who may not be in a workspace at all.
-    pub(crate) fn check_entry(&self, cluster: &ClusterId, user: &User) -> Result<(), Status> {
-        if self.rights(|rights| rights.may_enter(cluster, user)) { Ok(()) } else { Err(denied(user)) }
+        Ok(Some(acting))
     }
 
     /// Whose token it is.

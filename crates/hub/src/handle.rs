@@ -92,7 +92,13 @@ where
     let asker = user.name.clone();
     let (place, rest) = Place::read(hub, &user, head.uri.path())?;
     let cluster = place.cluster.clone().unwrap_or_default();
-    let user = hub.gate().acting(&cluster, &user, &head.headers)?;
+    let user = match hub.gate().acting(&cluster, &user, &head.headers)? {
+        Some(acting) => {
+            place.check_entry(hub, &acting)?;
+            acting
+        }
+        None => user,
+    };
     let Some(asked) = Asked::read(rest) else {
         hub.gate().check_path(&cluster, &user, &head.method, rest)?;
         let core = rest.trim_start_matches('/').starts_with("api/");
@@ -121,23 +127,24 @@ where
         let asked = ObjectPath { name: selected.unwrap_or_else(|| path.name.clone()), ..path.clone() };
         hub.gate().check_object(&cluster, &user, verb, &asked)?;
     }
-    place.check_granted(hub, &user, verb, &path)?;
+    hub.peek(|machine| place.check_granted(hub, machine, &user, verb, &path))?;
     let mut watching = None;
     match verb {
         "watch" => watching = Some(hub.turn(&asker, Work::Watch).await?),
         _ => *turned = Some(hub.turn(&asker, Work::Request).await?),
     }
     let body = collect(body, &hub.limits);
-    if review::is_question(&path) || (verb == "create" && path.subresource == "token") {
+    if review::is_question(&path) || (verb == "create" && review::is_token_request(&path)) {
         if verb != "create" {
             return Err(not_allowed());
         }
-        // Nobody's rights were asked for in a view, so that nobody is told there who others are.
-        if place.view.is_some() && review::is_question(&path) {
+        // Nobody's rights were asked for in a view, so that nobody is told there who others are, and nobody becomes one of
+        // those who are bound.
+        if place.view.is_some() {
             return Err(Status::unserved());
         }
         let body = review::body(&body.await?, &head.headers)?;
-        if path.subresource == "token" {
+        if review::is_token_request(&path) {
             return review::token(hub, &cluster, &path, body);
         }
         return review::answer(hub, &cluster, &user, &path, body);
@@ -193,9 +200,7 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static st
         (&Method::GET, false) if query.is("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::POST, false) => "create",
-        (&Method::POST, true) if path.subresource == "token" && path.resource == "serviceaccounts" => {
-            "create"
-        }
+        (&Method::POST, true) if review::is_token_request(path) => "create",
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) => "delete",

@@ -1,11 +1,10 @@
 //! The server's state, and the one way to it.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mailboat_machinery::{Machine, Moment, Random, Seeded, Status, Stored};
+use mailboat_machinery::{Machine, Moment, Random, Status, Stored};
 use mailboat_object::{ClusterId, Key, KindId, Version};
 use tokio::sync::{Notify, watch};
 
@@ -13,6 +12,7 @@ use crate::bell::Bells;
 use crate::flow::{self, Limits, Pass, Work};
 use crate::gate::Gate;
 use crate::lines::Lines;
+use crate::random::{NoRandomness, Unguessable};
 use crate::recorder::Recorder;
 use crate::storage::{Ledger, Refused, Snapshot, StorageError};
 use crate::workspaces::Workspaces;
@@ -32,7 +32,7 @@ pub(crate) enum Serving {
 pub struct Hub {
     ledger: Ledger,
     gate: Gate,
-    random: Mutex<Seeded>,
+    random: Mutex<Unguessable>,
     serving: Serving,
     url: String,
     pub(crate) bells: Bells,
@@ -52,13 +52,16 @@ pub struct Hub {
 
 impl Hub {
     /// A server of these objects.
-    pub(crate) fn new(ledger: Ledger, gate: Gate, serving: Serving, url: String) -> Self {
-        // Keys of a hasher are drawn from the operating system's randomness.
-        let seed = RandomState::new().hash_one(now_seconds());
-        Self {
+    pub(crate) fn new(
+        ledger: Ledger,
+        gate: Gate,
+        serving: Serving,
+        url: String,
+    ) -> Result<Self, NoRandomness> {
+        Ok(Self {
             ledger,
             gate,
-            random: Mutex::new(Seeded(seed)),
+            random: Mutex::new(Unguessable::new()?),
             serving,
             url,
             bells: Bells::default(),
@@ -69,7 +72,7 @@ impl Hub {
             tidy_up: Notify::new(),
             stopping: watch::Sender::new(false),
             recorder: None,
-        }
+        })
     }
 
     /// The same server with other limits on what is under way at once.

@@ -11,7 +11,7 @@
 //! Reading order: `hub` (the state, and the one way to it), `handle` (from a request to an answer) with `path`, `query`
 //! and `media` (what is asked for, and how), `discovery`, `openapi` and `table` (what clients are told), `catalog` (the
 //! kinds of Kubernetes), `place` and `workspaces` (what there is of kcp), `keeper` (what controllers do), [`access`] and
-//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections) with `compress` and `lines`, [`control`] (backups), [`flow`] (whose turn it is), [`workloads`] and `simulate` (a cluster without machines), [`shape`] and `recorder` (how clients ask).
+//! `gate` (who asks, and whether they may), [`storage`] (what is kept), `serve` (connections) with `compress` and `lines`, `private` and `random` (what others must not see, or guess), [`control`] (backups), [`flow`] (whose turn it is), [`workloads`] and `simulate` (a cluster without machines), [`shape`] and `recorder` (how clients ask).
 
 pub mod access;
 mod answer;
@@ -33,8 +33,10 @@ mod members;
 mod openapi;
 mod path;
 mod place;
+mod private;
 mod protobuf;
 mod query;
+mod random;
 mod recorder;
 mod serve;
 pub mod shape;

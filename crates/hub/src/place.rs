@@ -25,6 +25,8 @@ pub(crate) struct Place {
 impl Place {
     /// Reads the place from a path, and gives the rest of the path. A user who may not be there is told no more than
     /// that, whether or not there is anything.
+    ///
+    /// Whoever acts as another has to be let in himself, and so has the other ([`Place::check_entry`]).
     pub(crate) fn read<'p>(hub: &Hub, user: &User, path: &'p str) -> Result<(Self, &'p str), Status> {
         if let Serving::Cluster(id) = hub.serving() {
             return Ok((Self { cluster: Some(id.clone()), prefix: String::new(), view: None }, path));
@@ -36,21 +38,41 @@ impl Place {
             // A service account is at home wherever it does not say otherwise; all others are at the root.
             let home = user.extra.get(CLUSTER_EXTRA).and_then(|home| home.first());
             let cluster = ClusterId::new(home.map_or(ROOT, String::as_str));
-            hub.gate().check_entry(&cluster, user)?;
-            return Ok((Self { cluster: Some(cluster), prefix: String::new(), view: None }, path));
+            let place = Self { cluster: Some(cluster), prefix: String::new(), view: None };
+            place.check_entry(hub, user)?;
+            return Ok((place, path));
         };
         let (reference, rest) = split(rest);
         let reference = &*decoded(reference).unwrap_or_default();
         let prefix = format!("/clusters/{reference}");
-        if reference == "*" {
-            if !user.is_master() {
-                return Err(denied(user));
+        let cluster = match reference {
+            "*" => None,
+            reference => Some(hub.peek(|machine| resolve(machine, reference)).ok_or_else(|| denied(user))?),
+        };
+        let place = Self { cluster, prefix, view: None };
+        place.check_entry(hub, user)?;
+        Ok((place, rest))
+    }
+
+    /// Refuses a user who may not be there at all.
+    pub(crate) fn check_entry(&self, hub: &Hub, user: &User) -> Result<(), Status> {
+        let may_enter = match (&self.view, &self.cluster, hub.serving()) {
+            (_, _, Serving::Cluster(_)) => true,
+            (Some(view), _, _) => {
+                let asked = Asked::Object {
+                    verb: "get",
+                    group: "apis.kcp.io",
+                    resource: "apiexports",
+                    subresource: "content",
+                    namespace: "",
+                    name: &view.export.name,
+                };
+                hub.gate().rights(|rights| rights.decide(&view.export.cluster, user, &asked)).allowed
             }
-            return Ok((Self { cluster: None, prefix, view: None }, rest));
-        }
-        let cluster = hub.peek(|machine| resolve(machine, reference)).ok_or_else(|| denied(user))?;
-        hub.gate().check_entry(&cluster, user)?;
-        Ok((Self { cluster: Some(cluster), prefix, view: None }, rest))
+            (None, Some(cluster), _) => hub.gate().rights(|rights| rights.may_enter(cluster, user)),
+            (None, None, _) => user.is_master(),
+        };
+        if may_enter { Ok(()) } else { Err(denied(user)) }
     }
 
     fn of_view<'p>(hub: &Hub, user: &User, rest: &'p str) -> Result<(Self, &'p str), Status> {
@@ -64,18 +86,9 @@ impl Place {
         let (workspace, name, reference) = (&*part(workspace), &*part(name), &*part(reference));
         let prefix = format!("/services/apiexport/{workspace}/{name}/clusters/{reference}");
         let home = hub.peek(|machine| resolve(machine, workspace)).ok_or_else(|| denied(user))?;
-        let asked = Asked::Object {
-            verb: "get",
-            group: "apis.kcp.io",
-            resource: "apiexports",
-            subresource: "content",
-            namespace: "",
-            name,
-        };
-        if !hub.gate().rights(|rights| rights.decide(&home, user, &asked)).allowed {
-            return Err(denied(user));
-        }
         let view = Arc::new(View::of(&home, name));
+        let place = Self { cluster: None, prefix, view: Some(Arc::clone(&view)) };
+        place.check_entry(hub, user)?;
         if hub.peek(|machine| machine.get(&view.export).is_err()) {
             return Err(denied(user));
         }
@@ -86,7 +99,7 @@ impl Place {
                 Some(cluster)
             }
         };
-        Ok((Self { cluster, prefix, view: Some(view) }, after))
+        Ok((Self { cluster, ..place }, after))
     }
 
     /// Refuses what the owner of a view's export was not granted. He sees through it by the word of those who are bound,
@@ -94,21 +107,21 @@ impl Place {
     pub(crate) fn check_granted(
         &self,
         hub: &Hub,
+        machine: &Machine,
         user: &User,
         verb: &str,
         path: &ObjectPath,
     ) -> Result<(), Status> {
         let Some(view) = &self.view else { return Ok(()) };
         let kind = KindId::new(&path.group, &path.resource);
-        let granted = hub.peek(|machine| {
-            if let Some(cluster) = &self.cluster {
-                return view.is_granted(machine, cluster, &kind, verb);
-            }
+        let granted = if let Some(cluster) = &self.cluster {
+            view.is_granted(machine, cluster, &kind, verb)
+        } else {
             let seen = self.seen(hub, machine, &kind);
             !self.kinds(hub, machine).iter().any(|served| served.id == kind)
                 || seen.is_none_or(|seen| seen.is_own())
                 || view.claims(machine, &kind, verb)
-        });
+        };
         if granted {
             return Ok(());
         }

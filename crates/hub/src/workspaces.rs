@@ -189,10 +189,12 @@ impl Round<'_, '_> {
             ("apibindings", None) => {
                 if let Some(binding) = before {
                     self.workspaces.index_mut().note_binding(binding, false);
+                    self.follow_conflicts(&key.cluster);
                     self.follow_claims(&key.cluster);
                     self.follow_exports_of(binding);
                 }
             }
+            ("customresourcedefinitions", None) => self.follow_conflicts(&key.cluster),
             ("apiexports", Some(export)) => {
                 self.follow_export(&export);
                 self.follow_bindings_of(&export);

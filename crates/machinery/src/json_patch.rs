@@ -1,14 +1,18 @@
 //! JSON patches (RFC 6902), as strict and as lenient as API servers are.
 
+use mailboat_object::json::DEEPEST;
 use serde_json::Value;
 
-use crate::size::json_bytes;
+use crate::size::{is_deeper, json_bytes};
 
 /// How many operations one patch may have.
 pub const OPERATIONS_MAX: usize = 10_000;
 /// How many bytes the copies that one patch makes may take together: a few dozen of them, each of the one before, would take
 /// more than any machine has. Real servers have the same limit.
 const COPIED_BYTES_MAX: usize = 3 << 20;
+/// How deep a document may get on the way: as deep as any that is read. Copies of something into itself would otherwise double
+/// its depth with each operation, and end the process when somebody walks down.
+const DEPTH_MAX: usize = DEEPEST as usize;
 
 /// Why a JSON patch cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +28,9 @@ pub enum BadPatch {
         "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {COPIED_BYTES_MAX}"
     )]
     TooMuchCopied(usize),
+    /// It nests the object deeper than anything is read.
+    #[error("a JSON patch may nest an object {DEPTH_MAX} levels deep at most")]
+    TooDeep,
     /// It has too many operations.
     #[error("the allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
     TooLong(usize),
@@ -61,20 +68,29 @@ fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) 
             .as_str()
             .ok_or_else(|| BadPatch::Unfitting(format!("an operation without a valid {member:?} field")))
     };
-    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     let path = text("path")?;
+    let value = || {
+        let value = operation.get("value").unwrap_or(&Value::Null);
+        check_depth(value, path).map(|()| value.clone())
+    };
     match text("op")? {
-        "add" => add(document, path, value()),
+        "add" => add(document, path, value()?),
         "remove" => remove(document, path).map(drop),
         "replace" => {
             if path.is_empty() {
-                *document = value();
+                *document = value()?;
                 return Ok(());
             }
-            replace(document, path, value())
+            replace(document, path, value()?)
         }
         "move" => {
-            let moved = remove(document, text("from")?)?;
+            let from = text("from")?;
+            let moved = remove(document, from)?;
+            if levels(path) > levels(from) {
+                // What is looked through counts as if it were copied: many moves of something large take as long.
+                count(&moved, copied_bytes)?;
+                check_depth(&moved, path)?;
+            }
             add(document, path, moved)
         }
         "copy" => {
@@ -82,10 +98,8 @@ fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) 
             let missing =
                 || BadPatch::Unfitting(format!("copy operation does not apply: doc is missing key: {from}"));
             let copied = find_mut(document, from).ok_or_else(missing)?;
-            *copied_bytes += json_bytes(copied, COPIED_BYTES_MAX);
-            if *copied_bytes > COPIED_BYTES_MAX {
-                return Err(BadPatch::TooMuchCopied(*copied_bytes));
-            }
+            count(copied, copied_bytes)?;
+            check_depth(copied, path)?;
             let copied = copied.clone();
             add(document, path, copied)
         }
@@ -98,6 +112,23 @@ fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) 
         }
         other => Err(BadPatch::Unfitting(format!("unexpected kind: {other}"))),
     }
+}
+
+/// How many levels a path leads down.
+fn levels(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count()
+}
+
+/// Refuses a value that would be too deep at a path.
+fn check_depth(value: &Value, path: &str) -> Result<(), BadPatch> {
+    let left = DEPTH_MAX.checked_sub(levels(path)).ok_or(BadPatch::TooDeep)?;
+    if is_deeper(value, left) { Err(BadPatch::TooDeep) } else { Ok(()) }
+}
+
+/// Adds what a value takes to what was copied so far.
+fn count(value: &Value, copied_bytes: &mut usize) -> Result<(), BadPatch> {
+    *copied_bytes += json_bytes(value, COPIED_BYTES_MAX);
+    if *copied_bytes > COPIED_BYTES_MAX { Err(BadPatch::TooMuchCopied(*copied_bytes)) } else { Ok(()) }
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatch> {

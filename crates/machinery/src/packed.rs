@@ -13,6 +13,7 @@ use std::sync::Arc;
 use mailboat_object::json::Raw;
 use mailboat_object::timestamp::unix_seconds;
 use mailboat_object::{Name, Operation, Uid, Version};
+use serde::Deserialize as _;
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -156,8 +157,7 @@ impl Packed {
 
     /// The whole body.
     pub(crate) fn body(&self) -> Value {
-        let members =
-            self.members.iter().map(|(name, text)| (name.to_string(), Raw::trusted(text).to_value()));
+        let members = self.members.iter().map(|(name, text)| (name.to_string(), tree(text)));
         Value::Object(members.collect::<Map<String, Value>>())
     }
 
@@ -283,7 +283,7 @@ impl PackedManager {
     }
 
     fn unpacked(&self) -> Manager {
-        let fields = FieldSet::from_json(&Raw::trusted(&self.fields).to_value());
+        let fields = FieldSet::from_json(&tree(&self.fields));
         Manager {
             name: self.name.clone(),
             operation: self.operation,
@@ -294,6 +294,15 @@ impl PackedManager {
             fields: Arc::new(fields.unwrap_or_default()),
         }
     }
+}
+
+/// A tree of what this server wrote, however deep it is: what a reader with a limit refused would be taken for nothing, and the
+/// next write would make nothing of it. How deep it may be is asked before it is kept.
+fn tree(text: &str) -> Value {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    // What is not JSON, and so was not written here, stays text: no object's member is taken for null.
+    Value::deserialize(&mut reader).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> String {

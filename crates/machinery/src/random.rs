@@ -13,7 +13,7 @@ pub trait Random {
 pub struct Seeded(pub u64);
 
 impl Random for Seeded {
-    /// SplitMix64: one addition and a mix, good enough for names and uids.
+    /// SplitMix64: one addition and a mix. Whoever sees one number knows all that follow.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

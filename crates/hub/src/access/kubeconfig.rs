@@ -1,8 +1,7 @@
 //! Kubeconfigs of the hub's own users.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -10,6 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
 use super::Certified;
+use crate::private;
 
 /// A kubeconfig for a certified user, as JSON, which is YAML too. It holds a private key.
 pub fn kubeconfig(
@@ -44,7 +44,7 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
+    let mut file = private::file(partial)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()?;
     fs::rename(partial, path)

@@ -116,8 +116,7 @@ impl Rights {
 
     /// Whether a user may do something in a workspace.
     pub fn decide(&self, cluster: &ClusterId, user: &User, asked: &Asked<'_>) -> Decision {
-        let user = &*user.in_scope(cluster);
-        if user.is_master() {
+        if user.seen_in(cluster).is_master() {
             return Decision::allow("");
         }
         let mut missing = Vec::new();
@@ -149,17 +148,16 @@ impl Rights {
         if user.is_master() {
             return true;
         }
-        if let Some(home) = user.extra.get(super::user::CLUSTER_EXTRA) {
-            return home.iter().any(|home| *home == *cluster.0.as_str());
+        if user.as_service_account().is_some() {
+            return !user.is_foreign_account(cluster);
         }
         self.decide(cluster, user, &Asked::Path { verb: "access", path: "/" }).allowed
     }
 
     /// The rules that hold for a user in a namespace, or with an empty one in all of them.
     pub fn rules(&self, cluster: &ClusterId, user: &User, namespace: &str) -> Vec<Rule> {
-        let user = &*user.in_scope(cluster);
         let mut rules = Vec::new();
-        if user.is_master() {
+        if user.seen_in(cluster).is_master() {
             rules.extend(Rule::everything());
         }
         self.visit(cluster, user, namespace, &mut |_, found| {
@@ -175,9 +173,10 @@ impl Rights {
         own.or_else(|| self.common.role("", kind, name).filter(|_| kind == "ClusterRole"))
     }
 
-    /// Goes through the bindings that name the user, those of the cluster first, until told to stop. A binding comes with
-    /// the rules of its role, or with the sentence that says that there is no such role.
+    /// Goes through the bindings that name whoever the user is in this workspace, those of the cluster first, until told to
+    /// stop. A binding comes with the rules of its role, or with the sentence that says that there is no such role.
     fn visit(&self, cluster: &ClusterId, user: &User, namespace: &str, each: &mut EachGrant<'_>) {
+        let user = &*user.seen_in(cluster);
         let own = self.workspaces.get(cluster).map(|own| &**own);
         let namespaces = if namespace.is_empty() { &[""][..] } else { &["", namespace][..] };
         for at in namespaces {

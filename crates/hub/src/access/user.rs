@@ -17,6 +17,8 @@ pub const MASTERS: &str = "system:masters";
 pub const ANONYMOUS: &str = "system:anonymous";
 /// How the user names of service accounts begin.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// How kcp calls service accounts where all workspaces are meant: what follows is the workspace, and then as above.
+const GLOBAL_SERVICE_ACCOUNT: &str = "system:kcp:serviceaccount:";
 /// Where kcp writes down in which workspace a service account lives.
 pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
 
@@ -117,15 +119,44 @@ impl User {
         self.extra.entry(SCOPES_EXTRA.to_owned()).or_default().push(format!("cluster:{}", cluster.0));
     }
 
-    /// Who the user is in a workspace: outside of those that he is confined to, somebody without a name.
-    pub(crate) fn in_scope(&self, cluster: &ClusterId) -> Cow<'_, Self> {
+    /// Who the user is in a workspace. A service account of another workspace is not the one of the same name here: as in
+    /// kcp it has the name by which it is known everywhere, and no group of this place. Outside of the workspaces that a user
+    /// is confined to, he is somebody without a name.
+    pub(crate) fn seen_in(&self, cluster: &ClusterId) -> Cow<'_, Self> {
         let wanted = format!("cluster:{}", cluster.0);
         // Every scope has to hold; each may name several workspaces.
         let holds = |scope: &String| scope.split(',').any(|one| one == wanted);
-        if self.extra.get(SCOPES_EXTRA).is_none_or(|scopes| scopes.iter().all(holds)) {
+        if !self.extra.get(SCOPES_EXTRA).is_none_or(|scopes| scopes.iter().all(holds)) {
+            return Cow::Owned(self.nameless());
+        }
+        if !self.is_foreign_account(cluster) {
             return Cow::Borrowed(self);
         }
-        Cow::Owned(Self::authenticated(ANONYMOUS, []))
+        let mut seen = self.nameless();
+        if let Some(name) = self.global_account() {
+            seen.name = name;
+        }
+        Cow::Owned(seen)
+    }
+
+    /// Somebody of whom no more is known than whether he proved who he is.
+    fn nameless(&self) -> Self {
+        if self.is_in(AUTHENTICATED) { Self::authenticated(ANONYMOUS, []) } else { Self::anonymous() }
+    }
+
+    /// Whether the user is a service account of another workspace. One that does not say where it lives lives here.
+    pub(crate) fn is_foreign_account(&self, cluster: &ClusterId) -> bool {
+        let elsewhere = |homes: &Vec<String>| !homes.iter().any(|home| *home == *cluster.0.as_str());
+        self.as_service_account().is_some() && self.extra.get(CLUSTER_EXTRA).is_some_and(elsewhere)
+    }
+
+    /// How a service account that says where it lives is called where all workspaces are meant.
+    pub(crate) fn global_account(&self) -> Option<String> {
+        let (namespace, name) = self.as_service_account()?;
+        match self.extra.get(CLUSTER_EXTRA)?.as_slice() {
+            [home] => Some(format!("{GLOBAL_SERVICE_ACCOUNT}{home}:{namespace}:{name}")),
+            _ => None,
+        }
     }
 
     /// Namespace and name, if the user is a service account.
@@ -304,9 +335,26 @@ mod tests {
         let mut bob = alice.impersonate([("impersonate-user", "bob")], may_users).unwrap();
         let (here, there) = (ClusterId::new("here"), ClusterId::new("there"));
         bob.confine(&here);
-        assert_eq!(bob.in_scope(&here).name, "bob");
-        assert_eq!(bob.in_scope(&there).name, ANONYMOUS);
+        assert_eq!(bob.seen_in(&here).name, "bob");
+        assert_eq!(bob.seen_in(&there).name, ANONYMOUS);
         bob.groups.push(MASTERS.to_owned());
-        assert!(bob.in_scope(&here).is_master() && !bob.in_scope(&there).is_master());
+        assert!(bob.seen_in(&here).is_master() && !bob.seen_in(&there).is_master());
+        let mut nobody = User::anonymous();
+        nobody.confine(&here);
+        assert_eq!(nobody.seen_in(&there).groups, [UNAUTHENTICATED], "he proves no more elsewhere");
+    }
+
+    #[test]
+    fn a_service_account_of_another_workspace_is_not_the_one_of_the_same_name() {
+        let (here, there) = (ClusterId::new("here"), ClusterId::new("there"));
+        let unsaid = User::service_account("default", "sync", "u");
+        let mut account = unsaid.clone();
+        account.extra.insert(CLUSTER_EXTRA.to_owned(), vec!["here".to_owned()]);
+        assert_eq!(*account.seen_in(&here), account);
+        let seen = account.seen_in(&there);
+        assert_eq!(seen.name, "system:kcp:serviceaccount:here:default:sync");
+        assert_eq!(seen.groups, [AUTHENTICATED]);
+        assert!(seen.as_service_account().is_none());
+        assert_eq!(*unsaid.seen_in(&there), unsaid, "one that does not say where it lives lives here");
     }
 }

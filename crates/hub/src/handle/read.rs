@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mailboat_machinery::{List, ListRequest, Origin, Status, Stored, TypeMeta, Within};
+use mailboat_machinery::{List, ListRequest, Machine, Origin, Status, Stored, TypeMeta, Within};
 use mailboat_object::FieldSelector;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::table::{Columns, Include, list_metadata};
 
 impl Call<'_> {
     pub(super) async fn get(&self) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         let key = self.key();
         if self.kind.namespaced && key.namespace.is_empty() {
             return Err(Status::unserved());
@@ -97,17 +97,15 @@ impl Call<'_> {
     }
 
     /// Refuses an object, or a whole cluster, that is not seen from where the request goes.
-    pub(super) fn check_seen(&self) -> Result<(), Status> {
-        self.hub.peek(|machine| {
-            let Some(seen) = self.place.seen(self.hub, machine, &self.kind.id) else { return Ok(()) };
-            if !seen.is_granted(machine, &self.cluster) {
-                return Err(Status::unserved());
-            }
-            match machine.get(&self.key()) {
-                Ok(object) if !seen.takes(&object) => Err(Status::not_found(self.kept(), &self.path.name)),
-                _ => Ok(()),
-            }
-        })
+    pub(super) fn check_seen(&self, machine: &Machine) -> Result<(), Status> {
+        let Some(seen) = self.place.seen(self.hub, machine, &self.kind.id) else { return Ok(()) };
+        if !seen.is_granted(machine, &self.cluster) {
+            return Err(Status::unserved());
+        }
+        match machine.get(&self.key()) {
+            Ok(object) if !seen.takes(&object) => Err(Status::not_found(self.kept(), &self.path.name)),
+            _ => Ok(()),
+        }
     }
 
     /// Which part of an object goes with its row of a table.

@@ -19,6 +19,14 @@ pub(super) fn is_question(path: &ObjectPath) -> bool {
         && path.subresource.is_empty()
 }
 
+/// Whether a path is one by which a service account is given a token. An account is one of the core group: what another group
+/// calls so is something else, and the right to make tokens for that is none to make them for accounts.
+pub(super) fn is_token_request(path: &ObjectPath) -> bool {
+    (path.group.as_str(), path.version.as_str()) == ("", "v1")
+        && (path.resource.as_str(), path.subresource.as_str()) == ("serviceaccounts", "token")
+        && !path.namespace.is_empty()
+}
+
 /// Answers a question.
 pub(super) fn answer(
     hub: &Hub,

@@ -1,5 +1,7 @@
 //! The limits of a request, each asked for from outside.
 
+mod tenants;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -24,6 +26,10 @@ fn admin() -> User {
 }
 
 fn ask(method: Method, path: &str, media: &str, body: String) -> Request<Full<Bytes>> {
+    ask_bytes(method, path, media, body.into_bytes())
+}
+
+fn ask_bytes(method: Method, path: &str, media: &str, body: Vec<u8>) -> Request<Full<Bytes>> {
     Request::builder()
         .method(method)
         .uri(path)
@@ -61,22 +67,137 @@ async fn a_body_has_a_largest_size() {
 #[tokio::test]
 async fn a_body_has_a_greatest_depth_in_every_form() {
     let hub = hub(Limits::default()).await;
-    let deep = |count: usize| {
-        format!(r#"{{"metadata":{{"name":"deep"}},"data":{}{}}}"#, "[".repeat(count), "]".repeat(count))
+    // A kind that holds whatever JSON one likes.
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let revision = |data: &str| {
+        let begin =
+            r#"{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"one"},"revision":1"#;
+        format!(r#"{begin},"data":{data}}}"#)
     };
-    for media in ["application/json", "application/yaml"] {
-        let (code, status) = answered(&hub, ask(Method::POST, MAPS, media, deep(100_000))).await;
-        assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")), "{media}: {status}");
+    let (code, said) = answered(&hub, ask(Method::POST, revisions, "application/json", revision("{}"))).await;
+    assert_eq!(code, 201, "{said}");
+    let refused = async |method: Method, path: &str, media: &str, body: Vec<u8>| {
+        let (code, said) = answered(&hub, ask_bytes(method, path, media, body)).await;
+        assert_eq!((code, &said["reason"]), (400, &json!("BadRequest")), "{media}: {said}");
+    };
+    for depth in [110, 100_000] {
+        let deep = revision(&(r#"{"a":"#.repeat(depth) + "1" + &"}".repeat(depth)));
+        for media in ["application/json", "application/yaml"] {
+            refused(Method::POST, revisions, media, deep.clone().into_bytes()).await;
+            refused(Method::PUT, &format!("{revisions}/one"), media, deep.clone().into_bytes()).await;
+        }
+        for (media, query) in [
+            ("application/merge-patch+json", ""),
+            ("application/strategic-merge-patch+json", ""),
+            ("application/apply-patch+yaml", "?fieldManager=test&force=true"),
+        ] {
+            refused(Method::PATCH, &format!("{revisions}/one{query}"), media, deep.clone().into_bytes())
+                .await;
+        }
+        let patch = format!(
+            r#"[{{"op":"add","path":"/data/a","value":{}1{}}}]"#,
+            r#"{"a":"#.repeat(depth),
+            "}".repeat(depth)
+        );
+        refused(
+            Method::PATCH,
+            &format!("{revisions}/one"),
+            "application/json-patch+json",
+            patch.into_bytes(),
+        )
+        .await;
+        refused(Method::POST, revisions, crate::protobuf::PROTOBUF, nested_revision(depth.min(1000))).await;
     }
-    for media in [
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-    ] {
-        let path = format!("{MAPS}/deep?fieldManager=test");
-        let (code, status) = answered(&hub, ask(Method::PATCH, &path, media, deep(100_000))).await;
-        assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")), "{media}: {status}");
+    // Each of these lines is as deep as a document may be, and begins where the one before it ends.
+    let mut aliases = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: deep}\na0: &a0 [x]\n".to_owned();
+    for line in 1..200 {
+        let (open, close) = ("[".repeat(60), "]".repeat(60));
+        let line = format!("a{line}: &a{line} {open}*a{}{close}\n", line - 1);
+        aliases.push_str(&line);
     }
+    refused(Method::POST, MAPS, "application/yaml", aliases.into_bytes()).await;
+}
+
+/// A ControllerRevision in protobuf, which holds whatever JSON one likes.
+fn nested_revision(depth: usize) -> Vec<u8> {
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let length = content.len();
+        let length = [u8::try_from(length & 0x7f).unwrap() | 0x80, u8::try_from(length >> 7).unwrap()];
+        [&[number << 3 | 2], &length[..], content].concat()
+    }
+    let json = "[".repeat(depth) + &"]".repeat(depth);
+    let revision =
+        [field(1, &field(1, b"deep")), field(2, &field(1, json.as_bytes())), vec![3 << 3, 1]].concat();
+    let type_meta = [field(1, b"apps/v1"), field(2, b"ControllerRevision")].concat();
+    [b"k8s\0".to_vec(), field(1, &type_meta), field(2, &revision)].concat()
+}
+
+#[tokio::test]
+async fn no_patch_nests_an_object_deeper_than_a_server_can_walk() {
+    let hub = hub(Limits::default()).await;
+    let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(0, 10))).await;
+    assert_eq!(code, 201);
+    let deep = (0..99).fold(json!({}), |value, _| json!({ "a": value }));
+    let mut operations = vec![json!({ "op": "add", "path": "/a", "value": deep })];
+    for levels in (0..8).map(|times| 100_usize << times) {
+        operations.push(json!({ "op": "copy", "from": "/a", "path": "/a".repeat(levels + 1) }));
+    }
+    let body = Value::Array(operations).to_string();
+    assert!(body.len() < 60_000, "{}", body.len());
+    let request = ask(Method::PATCH, &format!("{MAPS}/map-0"), "application/json-patch+json", body);
+    let (code, said) = answered(&hub, request).await;
+    assert_eq!((code, &said["reason"]), (400, &json!("BadRequest")), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_stored_is_read_back_however_deep_it_is() {
+    let hub = hub(Limits::default()).await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "boats.sea.example.com" },
+        "spec": {
+            "group": "sea.example.com", "scope": "Namespaced",
+            "names": { "plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, said) =
+        answered(&hub, ask(Method::POST, definitions, "application/json", definition.to_string())).await;
+    assert_eq!(code, 201, "{said}");
+    let boats = "/apis/sea.example.com/v1/namespaces/default/boats";
+    let nested = |levels: usize| (0..levels).fold(json!({}), |value, _| json!({ "a": value }));
+    let mut deepest = 0;
+    for levels in [40, 80, 90, 93, 94, 95, 110] {
+        let name = format!("boat-{levels}");
+        let boat = json!({ "apiVersion": "sea.example.com/v1", "kind": "Boat", "metadata": { "name": name },
+            "spec": nested(levels / 2) });
+        let (code, said) =
+            answered(&hub, ask(Method::POST, boats, "application/json", boat.to_string())).await;
+        assert_eq!(code, 201, "{said}");
+        // The rest comes by a patch, which says no more than where.
+        let patch = json!([{ "op": "add", "path": format!("/spec{}", "/a".repeat(levels / 2)),
+            "value": nested(levels - levels / 2 - 1) }]);
+        let request =
+            ask(Method::PATCH, &format!("{boats}/{name}"), "application/json-patch+json", patch.to_string());
+        let (code, said) = answered(&hub, request).await;
+        assert!(matches!(code, 200 | 400), "{code} {said}");
+        if code == 200 {
+            deepest = levels;
+        }
+    }
+    assert_eq!(deepest, 94, "with the object itself, 95 levels");
+    // What was not looked at for a while rests, and is read back for the next patch.
+    for number in 1..400 {
+        let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(number, 10))).await;
+        assert_eq!(code, 201);
+    }
+    let label = json!({ "metadata": { "labels": { "a": "b" } } }).to_string();
+    let request = ask(Method::PATCH, &format!("{boats}/boat-94"), "application/merge-patch+json", label);
+    let (code, said) = answered(&hub, request).await;
+    assert_eq!(code, 200, "{said}");
+    assert_eq!(said["spec"], nested(93), "it is as it was");
 }
 
 #[tokio::test]

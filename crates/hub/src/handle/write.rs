@@ -8,13 +8,14 @@ use mailboat_machinery::{
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Key, Uid, Version};
+use mailboat_object::{Key, KindId, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Call, not_allowed};
 use crate::access::rbac;
 use crate::access::review::user_info;
 use crate::answer::{self, Answer};
+use crate::hub::Serving;
 use crate::media::{Sent, unsupported, unsupported_patch};
 use crate::members;
 use crate::path::ObjectPath;
@@ -30,7 +31,7 @@ const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"]
 
 impl Call<'_> {
     pub(super) async fn create(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         if self.kind.namespaced && self.path.namespace.is_empty() {
             return Err(not_allowed());
         }
@@ -50,7 +51,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn update(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         self.query.check_write("UpdateOptions")?;
         let mut options = self.write_options()?;
         let body = self.body(body, &mut options)?;
@@ -63,7 +64,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         let sent = Sent::patch(self.headers)?;
         self.query.check_write("PatchOptions")?;
         let patch = read(body, sent)?;
@@ -105,7 +106,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn delete(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
         if !self.path.subresource.is_empty() {
             return Err(not_allowed());
         }
@@ -116,16 +117,18 @@ impl Call<'_> {
         {
             return Err(Status::forbidden(id, &self.path.name, "this namespace may not be deleted"));
         }
-        if *id == logical_cluster() && !self.user.is_master() {
-            return Err(Status::forbidden(id, &self.path.name, "LogicalCluster cannot be deleted"));
-        }
+        self.check_not_its_cluster()?;
         let options = self.delete_options(body)?;
-        let deleted = self.hub.write(|machine, moment| machine.delete(&self.key(), &options, moment)).await?;
-        self.deleted(&deleted)
+        let deleted = self.hub.write(|machine, moment| {
+            self.check_still_seen(machine)?;
+            machine.delete(&self.key(), &options, moment)
+        });
+        self.deleted(&deleted.await?)
     }
 
     pub(super) async fn delete_collection(&self, body: &[u8]) -> Result<Answer, Status> {
-        self.check_seen()?;
+        self.hub.peek(|machine| self.check_seen(machine))?;
+        self.check_not_its_cluster()?;
         let namespaces = self.kind.id.group().is_empty() && self.kind.id.resource() == "namespaces";
         if namespaces || (self.kind.namespaced && self.path.namespace.is_empty()) {
             return Err(not_allowed());
@@ -133,8 +136,11 @@ impl Call<'_> {
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
         let version = self.hub.peek(Machine::version);
-        let deleted =
-            self.hub.write(|machine, moment| machine.delete_collection(&request, &options, moment)).await?;
+        let deleted = self.hub.write(|machine, moment| {
+            self.check_still_seen(machine)?;
+            machine.delete_collection(&request, &options, moment)
+        });
+        let deleted = deleted.await?;
         let type_meta = match self.kind.origin {
             Origin::Native => TypeMeta::Nothing,
             Origin::Custom => TypeMeta::Version(&self.version.api_version),
@@ -156,8 +162,11 @@ impl Call<'_> {
     fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Value, Status> {
         let (id, workspace) = (&self.kind.id, tried.object.body());
         let refused = |why: String| Status::forbidden(id, &tried.object.key.name, &why);
-        if !tried.created {
-            let before = machine.get(&tried.object.key)?;
+        let before = if tried.created { None } else { Some(machine.get(&tried.object.key)?) };
+        if !self.user.is_master() {
+            children::check_place(before.as_ref().map(|before| before.body()), workspace).map_err(refused)?;
+        }
+        if let Some(before) = before {
             if before.body()["spec"]["type"] != workspace["spec"]["type"] {
                 return Err(refused("spec.type is immutable".to_owned()));
             }
@@ -169,12 +178,28 @@ impl Call<'_> {
         Ok(more)
     }
 
+    /// Refuses to delete what makes a workspace one, by itself or among all of its kind.
+    fn check_not_its_cluster(&self) -> Result<(), Status> {
+        if self.kind.id == logical_cluster() && !self.user.is_master() {
+            let why = "LogicalCluster cannot be deleted";
+            return Err(Status::forbidden(&self.kind.id, &self.path.name, why));
+        }
+        Ok(())
+    }
+
+    /// Refuses what was granted when the request came, and is no more: whoever sends a body slowly would otherwise write by a
+    /// word that was taken back. It is asked where it is written, which nothing comes between.
+    fn check_still_seen(&self, machine: &Machine) -> Result<(), Status> {
+        self.place.check_granted(self.hub, machine, &self.user, self.verb, &self.path)?;
+        self.check_seen(machine)
+    }
+
     /// Refuses one who may change this, and not make it.
     fn check_create(&self) -> Result<(), Status> {
         if self.place.view.is_none() {
             self.hub.gate().check_object(&self.cluster, &self.user, "create", &self.path)?;
         }
-        self.place.check_granted(self.hub, &self.user, "create", &self.path)
+        self.hub.peek(|machine| self.place.check_granted(self.hub, machine, &self.user, "create", &self.path))
     }
 
     /// Whether whoever asks may do this with an object somewhere else.
@@ -198,6 +223,7 @@ impl Call<'_> {
         let may_create = if self.verb == "create" { Ok(()) } else { self.check_create() };
         self.hub
             .write(|machine, moment| {
+                self.check_still_seen(machine)?;
                 let dry = WriteOptions { dry_run: true, ..options.clone() };
                 let try_out = |machine: &mut Machine, moment: &mut Moment<'_>| {
                     write(machine, &dry, &Value::Null, moment)
@@ -223,6 +249,10 @@ impl Call<'_> {
                     let tried = try_out(machine, moment)?;
                     more = self.check_workspace(machine, &tried)?;
                 }
+                if self.kind.id == definitions() && matches!(self.hub.serving(), Serving::Workspaces(_)) {
+                    let tried = try_out(machine, moment)?;
+                    self.check_free(machine, &tried)?;
+                }
                 if self.kind.id == logical_cluster() && !self.user.is_master() {
                     let Ok(before) = machine.get(&self.key()) else {
                         let why = "LogicalCluster cannot be created";
@@ -234,6 +264,17 @@ impl Call<'_> {
                 write(machine, options, &more, moment)
             })
             .await
+    }
+
+    /// Refuses a definition of a kind that a binding serves.
+    fn check_free(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
+        let names = |member: &str| tried.object.body()["spec"][member].clone();
+        let (group, plural) = (names("group"), names("names")["plural"].clone());
+        let defined = KindId::new(group.as_str().unwrap_or_default(), plural.as_str().unwrap_or_default());
+        let bound_by = tried.created.then(|| binding::server_of(machine, &self.cluster, &defined)).flatten();
+        let Some(by) = bound_by else { return Ok(()) };
+        let why = format!("cannot create because resource is bound by APIBinding {:?}", by.as_str());
+        Err(Status::forbidden(&self.kind.id, &tried.object.key.name, &why))
     }
 
     /// Refuses a binding to an export that is not there, or that its writer may not bind, as the export's workspace says.
@@ -389,6 +430,10 @@ impl Call<'_> {
             dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
         })
     }
+}
+
+fn definitions() -> KindId {
+    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// A body as a value.

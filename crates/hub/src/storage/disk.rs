@@ -1,9 +1,8 @@
 //! Storage in one file, by redb.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 
 use super::record::{FORMAT, State, decode_key, encode_key};
 use super::{EachObject, Snapshot, Storage, StorageError};
+use crate::private;
 
 /// The file of the data folder that holds everything.
 pub(super) const FILE: &str = "hub.redb";
@@ -58,12 +58,14 @@ impl Disk {
             if exists(&marker)? {
                 return Err(StorageError::Missing { path, folder: folder.to_owned() });
             }
-            fs::create_dir_all(folder).map_err(|error| StorageError::file(folder, "made", error))?;
+            private::folder(folder).map_err(|error| StorageError::file(folder, "made", error))?;
             create(&path, |_| Ok(()))?;
         }
         if !exists(&marker)? {
             write_marker(&marker)?;
         }
+        // Where it belongs to another user, it is his to say who reads it.
+        let _ = private::shut(&path);
         let again = path.clone();
         Self::with(path, Box::new(move || open_file(&again)))
     }
@@ -391,8 +393,7 @@ fn create_partial(
     fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
     // It holds secrets of all users.
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
-    let file = file.map_err(|error| StorageError::file(path, "made", error))?;
+    let file = private::file(path).map_err(|error| StorageError::file(path, "made", error))?;
     let database = builder().create_file(file).map_err(|error| StorageError::of(path, "made", error))?;
     initialize(&database, path, fill)
 }
@@ -428,7 +429,7 @@ fn guarded<T>(path: &Path, act: impl FnOnce() -> Result<T, StorageError>) -> Res
 
 fn write_marker(marker: &Path) -> Result<(), StorageError> {
     let fail = |error| StorageError::file(marker, "written", error);
-    let mut file = File::create(marker).map_err(fail)?;
+    let mut file = private::file(marker).map_err(fail)?;
     file.write_all(b"This folder belongs to `mailboat hub`. Its data is in hub.redb.\n").map_err(fail)?;
     file.sync_all().map_err(fail)?;
     sync_folder(marker)

@@ -1,10 +1,12 @@
 //! The way back from a backup.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use super::disk::FILE;
 use super::{Disk, Storage, StorageError};
+use crate::private;
 
 /// How far versions jump when a backup is restored: more than any hub writes between a backup and its loss, so that
 /// a client that saw versions after the backup is told that they are gone, instead of missing what happens now.
@@ -19,11 +21,11 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<(), StorageError> {
     }
     let fail = |error| StorageError::file(folder, "written", error);
     let trial = folder.join("restoring");
-    fs::create_dir_all(folder).map_err(fail)?;
+    private::folder(folder).map_err(fail)?;
     if trial.exists() {
         fs::remove_dir_all(&trial).map_err(fail)?;
     }
-    fs::create_dir(&trial).map_err(fail)?;
+    private::folder(&trial).map_err(fail)?;
     let restored = restore_in(backup, &trial).and_then(|()| {
         fs::rename(trial.join(FILE), &path).map_err(fail)?;
         Disk::open(folder).map(drop)
@@ -34,7 +36,9 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<(), StorageError> {
 
 fn restore_in(backup: &Path, trial: &Path) -> Result<(), StorageError> {
     let copy = trial.join(FILE);
-    fs::copy(backup, &copy).map_err(|error| StorageError::file(backup, "copied", error))?;
+    // Whoever may read the backup, only the owner reads what is made of it.
+    let copied = private::file(&copy).and_then(|mut made| io::copy(&mut File::open(backup)?, &mut made));
+    copied.map_err(|error| StorageError::file(backup, "copied", error))?;
     let said_of_backup = |error| match error {
         StorageError::Damaged { what, .. } => StorageError::damaged(backup, what),
         other => other,

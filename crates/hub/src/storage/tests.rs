@@ -116,10 +116,27 @@ fn a_lost_file_is_not_an_empty_one() {
 
 #[test]
 fn only_its_owner_may_read_it() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(ledger(folder.path()));
-    let mode = fs::metadata(folder.path().join(disk::FILE)).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let place = tempfile::tempdir().unwrap();
+    let (data, backup) = (place.path().join("center/data"), place.path().join("backup"));
+    drop(ledger(&data));
+    Disk::open(&data).unwrap().snapshot().unwrap().write_to(&backup).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&backup), 0o600);
+    // Somebody lays the backup where others may read it: what is made of it is its owner's all the same.
+    fs::set_permissions(&backup, fs::Permissions::from_mode(0o644)).unwrap();
+    let again = place.path().join("again");
+    restore(&backup, &again).unwrap();
+    for folder in [&data, &again] {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+        for file in fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+    // What an earlier hub left open is shut.
+    fs::set_permissions(again.join(disk::FILE), fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open(&again).unwrap());
+    assert_eq!(mode(&again.join(disk::FILE)), 0o600);
 }
 
 /// Damages a stored file in many ways. What is read is everything, or nothing.

@@ -146,7 +146,8 @@ impl Round<'_, '_> {
         self.follow_binding(binding);
         let reference = index::reference(binding);
         let own = reference.0 == binding.key.cluster.0;
-        if binding.is_deleting() || own || self.machine.version() != before {
+        let whole = binding.body()["status"]["phase"] == "Bound";
+        if binding.is_deleting() || own || !whole || self.machine.version() != before {
             return None;
         }
         let export = binding::export_of(self.machine, binding)?;

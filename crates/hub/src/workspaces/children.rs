@@ -121,6 +121,25 @@ pub(crate) fn admit(
     }))
 }
 
+/// Refuses a workspace that somebody puts in a place himself: which cluster it stands for, and where that is reached, is for
+/// the server to say. Whoever could say it would have it emptied by deleting the workspace.
+pub(crate) fn check_place(before: Option<&Value>, after: &Value) -> Result<(), String> {
+    let text = |of: &Value, member: &str| of["spec"][member].as_str().unwrap_or_default().to_owned();
+    let Some(before) = before else {
+        return match [("cluster", "Cluster"), ("URL", "URL")]
+            .iter()
+            .find(|(member, _)| !text(after, member).is_empty())
+        {
+            Some((_, told)) => Err(format!("spec.{told} can only be set by system privileged users")),
+            None => Ok(()),
+        };
+    };
+    match ["cluster", "URL"].iter().find(|member| text(before, member) != text(after, member)) {
+        Some(member) => Err(format!("spec.{member} can only be changed by system privileged users")),
+        None => Ok(()),
+    }
+}
+
 /// One side's limit to what the other may be.
 struct Limit<'l> {
     /// The other side.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mailboat_machinery::Stored;
-use mailboat_object::{ClusterId, Key, Name, Version};
+use mailboat_object::{ClusterId, Key, KindId, Name, Version};
 use serde_json::Value;
 
 /// How many bindings are remembered that are no more. Whoever watches from before that is told by other means.
@@ -24,6 +24,8 @@ pub(super) struct Index {
     former: HashMap<ClusterId, Vec<(Arc<Key>, Version)>>,
     former_order: VecDeque<ClusterId>,
     exports: HashSet<Arc<Key>>,
+    /// Kinds of exports that a cluster is bound to and does not serve, because there they are another's.
+    withheld: HashMap<ClusterId, Vec<(Key, Vec<KindId>)>>,
     /// Workspaces that are being emptied.
     pub(super) emptying: BTreeSet<Key>,
 }
@@ -79,8 +81,29 @@ impl Index {
         }
     }
 
+    /// A cluster serves all of an export's kinds but these.
+    pub(super) fn withhold(&mut self, cluster: &ClusterId, export: &Key, kinds: Vec<KindId>) {
+        if kinds.is_empty() && !self.withheld.contains_key(cluster) {
+            return;
+        }
+        let withheld = self.withheld.entry(cluster.clone()).or_default();
+        withheld.retain(|(of, _)| of != export);
+        if !kinds.is_empty() {
+            withheld.push((export.clone(), kinds));
+        } else if withheld.is_empty() {
+            self.withheld.remove(cluster);
+        }
+    }
+
+    /// Whether a kind of an export is another's in a cluster.
+    pub(super) fn is_withheld(&self, cluster: &ClusterId, export: &Key, kind: &KindId) -> bool {
+        let withheld = self.withheld.get(cluster).into_iter().flatten();
+        withheld.filter(|(of, _)| of == export).any(|(_, kinds)| kinds.contains(kind))
+    }
+
     /// A cluster serves an export's kinds no more.
     pub(super) fn unbind(&mut self, cluster: &ClusterId, export: &Key, at: Version) {
+        self.withhold(cluster, export, Vec::new());
         let Some(bound) = self.bound.get_mut(cluster) else { return };
         let Some(found) = bound.iter().position(|one| **one == *export) else { return };
         let export = bound.swap_remove(found);
@@ -137,8 +160,6 @@ fn keys(all: &BTreeMap<Reference, BTreeSet<Key>>, references: &[Reference]) -> V
 
 #[cfg(test)]
 mod tests {
-    use mailboat_object::KindId;
-
     use super::*;
 
     fn export(name: &str) -> Key {
@@ -162,6 +183,25 @@ mod tests {
         assert!(
             !index.was_bound(&cluster, &other, Version(13)) && index.was_bound(&cluster, &other, Version(12))
         );
+    }
+
+    #[test]
+    fn a_kind_is_withheld_until_it_is_free_or_nobody_is_bound() {
+        let mut index = Index::default();
+        let (cluster, edge, boats) =
+            (ClusterId::new("mailbox"), export("edge"), KindId::new("sea.example", "boats"));
+        index.bind(&cluster, &edge);
+        for free in [true, false] {
+            index.withhold(&cluster, &edge, vec![boats.clone()]);
+            assert!(index.is_withheld(&cluster, &edge, &boats));
+            assert!(!index.is_withheld(&cluster, &export("other"), &boats));
+            if free {
+                index.withhold(&cluster, &edge, Vec::new());
+            } else {
+                index.unbind(&cluster, &edge, Version(9));
+            }
+            assert!(!index.is_withheld(&cluster, &edge, &boats) && index.withheld.is_empty());
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(super) fn is_followed(kind: &KindId) -> bool {
         (kind.group(), kind.resource()),
         ("tenancy.kcp.io", "workspaces")
             | ("core.kcp.io", "logicalclusters")
+            | ("apiextensions.k8s.io", "customresourcedefinitions")
             | (
                 "apis.kcp.io",
                 "apibindings" | "apiexports" | "apiresourceschemas" | "apiexportendpointslices"

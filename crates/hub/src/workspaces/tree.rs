@@ -11,14 +11,14 @@ use crate::keeper;
 
 const FINALIZER: &str = "core.kcp.io/logicalcluster";
 /// Holds a LogicalCluster until everything in it is gone.
-const EMPTIED_FIRST: &str = "core.kcp.io/logicalcluster-deletion";
+pub(super) const EMPTIED_FIRST: &str = "core.kcp.io/logicalcluster-deletion";
 /// What stays to the end, so that whoever had rights in a workspace can look after what holds it.
 const LAST: [&str; 2] = ["clusterroles", "clusterrolebindings"];
 /// Who asked for a workspace, as kcp writes it down.
 pub(crate) const OWNER: &str = "experimental.tenancy.kcp.io/owner";
-const PATH: &str = "kcp.io/path";
+pub(super) const PATH: &str = "kcp.io/path";
 /// Of which type a cluster's workspace is, as kcp writes it down.
-const TYPE: &str = "internal.tenancy.kcp.io/type";
+pub(super) const TYPE: &str = "internal.tenancy.kcp.io/type";
 /// That of a workspace which nobody was asked about.
 const UNIVERSAL: &str = "root:universal";
 /// What is said of a workspace that has a place.
@@ -53,6 +53,14 @@ pub(crate) fn resolve(machine: &Machine, reference: &str) -> Option<ClusterId> {
 pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
     let found = machine.get(&key(cluster, logical_cluster(), "", "cluster")).ok()?;
     found.text_at(&["metadata", "annotations", PATH]).map(std::borrow::Cow::into_owned)
+}
+
+/// Whether a cluster was made for a workspace, as the cluster itself says. That the workspace says so proves nothing.
+pub(super) fn is_of(cluster: &Stored, workspace: &Stored) -> bool {
+    let owner = &cluster.body()["spec"]["owner"];
+    owner["uid"] == *workspace.uid.to_string()
+        && owner["cluster"] == *workspace.key.cluster.0.as_str()
+        && owner["name"] == *workspace.key.name.as_str()
 }
 
 impl Round<'_, '_> {
@@ -94,7 +102,7 @@ impl Round<'_, '_> {
 
     /// Writes down where a workspace is reached now.
     pub(super) fn tell_address(&mut self, workspace: &Stored) {
-        let Some(id) = workspace.body()["spec"]["cluster"].as_str().map(ClusterId::new) else { return };
+        let Some(id) = self.cluster_of(workspace) else { return };
         let Some(path) = path_of(self.machine, &id) else { return };
         let url = format!("{}/clusters/{path}", self.workspaces.url());
         self.patch(&workspace.key, Part::Whole, &json!({ "spec": { "URL": url } }));
@@ -175,7 +183,18 @@ impl Round<'_, '_> {
         id
     }
 
-    /// Deletes what is in a workspace, and then it. A finalizer in it holds it.
+    /// The cluster that was made for a workspace. None: there is none, or it belongs to another.
+    fn cluster_of(&self, workspace: &Stored) -> Option<ClusterId> {
+        let id = ClusterId::new(workspace.body()["spec"]["cluster"].as_str()?);
+        match self.machine.get(&key(&id, logical_cluster(), "", "cluster")) {
+            Ok(cluster) if !is_of(&cluster, workspace) => None,
+            // What says no more whose it is is what is left of one that was being emptied.
+            Ok(_) | Err(_) => Some(id),
+        }
+    }
+
+    /// Deletes what is in a workspace, and then it. A finalizer in it holds it. A cluster that belongs to another is left
+    /// alone, whatever the workspace says: emptying it asks nobody's rights.
     ///
     /// As in kcp the LogicalCluster says first that it goes, so that nobody takes what happens to the objects for the
     /// wish of those who own them. Kinds that are bound or defined go with their bindings and definitions, and what has a
@@ -184,8 +203,7 @@ impl Round<'_, '_> {
         if !has_finalizer(workspace, FINALIZER) {
             return;
         }
-        if let Some(id) = workspace.body()["spec"]["cluster"].as_str() {
-            let id = ClusterId::new(id);
+        if let Some(id) = self.cluster_of(workspace) {
             self.say_that_it_goes(&id);
             let own =
                 self.workspaces.universal.values().filter(|kind| !kind.namespaced && !is_last(&kind.id));

@@ -173,25 +173,53 @@ impl Round<'_, '_> {
         let Ok(workspace) = self.machine.get(&key(&ClusterId::new(parent), tree::kind(), "", name)) else {
             return;
         };
+        if !tree::is_of(cluster, &workspace) {
+            return;
+        }
         let said = json!({ "status": status(workspace.body(), &awaited, &[tree::SCHEDULED], &now) });
         self.patch(&workspace.key, Part::Status, &said);
     }
 }
 
-/// Refuses what nobody may do to the initializers of a LogicalCluster.
+/// How far a LogicalCluster is, in the order in which it gets there.
+const PHASES: [&str; 4] = ["", "Scheduling", INITIALIZING, READY];
+
+/// Refuses what nobody but the server may do to a LogicalCluster: say for whom it was made and where it stands, what has to come
+/// before it is ready and before it is gone, or send it back to an earlier phase.
 pub(crate) fn check(before: &Value, after: &Value, kind: &KindId, name: &Name) -> Result<(), Status> {
+    let refused = |why: &str| Err(Status::forbidden(kind, name, why));
     let [was, is] = [before, after].map(|of| texts(&of["status"]["initializers"]));
-    let initializing = after["status"]["phase"] == INITIALIZING;
-    let why = if texts(&before["spec"]["initializers"]) != texts(&after["spec"]["initializers"]) {
-        "spec.initializers is immutable"
-    } else if initializing && is.iter().any(|one| !was.contains(one)) {
-        "status.initializers must not grow"
-    } else if !initializing && was != is {
-        "status.initializers is immutable after initialization"
-    } else {
-        return Ok(());
-    };
-    Err(Status::forbidden(kind, name, why))
+    let [former, phase] = [before, after].map(|of| of["status"]["phase"].as_str().unwrap_or_default());
+    let initializing = phase == INITIALIZING;
+    for member in ["initializers", "owner", "directlyDeletable"] {
+        if before["spec"][member] != after["spec"][member] {
+            return refused(&format!("spec.{member} is immutable"));
+        }
+    }
+    for annotation in [tree::PATH, tree::TYPE] {
+        let [was, is] = [before, after].map(|of| &of["metadata"]["annotations"][annotation]);
+        if was != is {
+            return refused(&format!("modification of reserved annotation: {annotation:?}"));
+        }
+    }
+    let held = |of: &Value| texts(&of["metadata"]["finalizers"]).iter().any(|one| one == tree::EMPTIED_FIRST);
+    if held(before) && !held(after) {
+        return refused(&format!("removal of reserved finalizer: {:?}", tree::EMPTIED_FIRST));
+    }
+    if initializing && is.iter().any(|one| !was.contains(one)) {
+        return refused("status.initializers must not grow");
+    }
+    if !initializing && was != is {
+        return refused("status.initializers is immutable after initialization");
+    }
+    if former == INITIALIZING && !initializing && !is.is_empty() {
+        return refused("status.initializers is not empty");
+    }
+    let place = |phase: &str| PHASES.iter().position(|one| *one == phase).unwrap_or(PHASES.len());
+    if place(former) > place(phase) {
+        return refused(&format!("cannot transition from {former:?} to {phase:?}"));
+    }
+    Ok(())
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -48,8 +48,7 @@ impl View {
     /// The kinds of a view: the export's own, those that it claims, and bindings, of which its own are always seen.
     pub fn kinds(&self, workspaces: &Workspaces, machine: &Machine) -> Vec<Arc<Kind>> {
         let Ok(export) = machine.get(&self.export) else { return Vec::new() };
-        let mut kinds: Vec<Arc<Kind>> =
-            binding::kinds_of(workspaces, machine, &export).into_iter().map(|(kind, _)| kind).collect();
+        let mut kinds = own_kinds(workspaces, machine, &export);
         let claimed =
             claims::of(export.body()).map(|claim| (claims::kind_of(claim), claims::identity_of(claim)));
         for (id, identity) in claimed.chain([(binding::kind(), "")]) {
@@ -73,9 +72,8 @@ impl View {
     /// What is seen of a kind.
     pub fn seen(&self, workspaces: &Workspaces, machine: &Machine, kind: &KindId) -> Seen {
         let export = machine.get(&self.export).ok();
-        let own = export.is_some_and(|export| {
-            binding::kinds_of(workspaces, machine, &export).iter().any(|(own, _)| own.id == *kind)
-        });
+        let own = export
+            .is_some_and(|export| own_kinds(workspaces, machine, &export).iter().any(|own| own.id == *kind));
         let label = || claims::label_of(&self.export);
         let kind = &claims::kept(kind.clone());
         let how = match own {
@@ -141,12 +139,19 @@ impl Seen {
     }
 }
 
+/// The kinds that an export offers, without those that are the server's own everywhere.
+fn own_kinds(workspaces: &Workspaces, machine: &Machine, export: &Stored) -> Vec<Arc<Kind>> {
+    let offered = binding::kinds_of(workspaces, machine, export).into_iter().map(|(kind, _)| kind);
+    offered.filter(|kind| !workspaces.universal.contains_key(&kind.id)).collect()
+}
+
 impl Within for Seen {
     fn takes_cluster(&self, cluster: &ClusterId, at: Version) -> bool {
         match self.how {
             How::Own => {
                 let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
                 index.was_bound(cluster, &self.export, at)
+                    && !index.is_withheld(cluster, &self.export, &self.kind)
             }
             How::Claimed(..) | How::Binding(_) => true,
         }

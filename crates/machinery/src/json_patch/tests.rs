@@ -81,3 +81,45 @@ fn a_patch_of_copies_of_copies_is_stopped_before_it_takes_all_memory() {
     assert!(matches!(error, BadPatch::TooMuchCopied(_)), "{error}");
     assert!(document.to_string().len() < 8 << 20, "it was stopped in time");
 }
+
+#[test]
+fn a_document_is_not_nested_deeper_than_anything_is_read() {
+    let deep = |levels: usize| (0..levels).fold(json!({}), |value, _| json!({ "a": value }));
+    let path = |levels: usize| "/a".repeat(levels);
+    // Each copy of it into its own deepest place doubles its depth.
+    let mut operations = vec![json!({ "op": "add", "path": "/a", "value": deep(99) })];
+    for levels in (0..8).map(|times| 100_usize << times) {
+        operations.push(json!({ "op": "copy", "from": "/a", "path": path(levels + 1) }));
+    }
+    assert_eq!(apply(&mut json!({}), &Value::Array(operations)), Err(BadPatch::TooDeep));
+    let there = || json!({ "a": deep(100), "b": deep(100) });
+    for (operation, expected) in [
+        (json!({ "op": "add", "path": path(100), "value": deep(26) }), Ok(())),
+        (json!({ "op": "add", "path": path(100), "value": deep(27) }), Err(BadPatch::TooDeep)),
+        (json!({ "op": "replace", "path": path(100), "value": deep(27) }), Err(BadPatch::TooDeep)),
+        (json!({ "op": "replace", "path": "", "value": deep(127) }), Err(BadPatch::TooDeep)),
+        (json!({ "op": "move", "from": "/b", "path": path(20) }), Ok(())),
+        (json!({ "op": "move", "from": "/b", "path": path(30) }), Err(BadPatch::TooDeep)),
+        (json!({ "op": "copy", "from": "/b", "path": path(30) }), Err(BadPatch::TooDeep)),
+    ] {
+        assert_eq!(
+            apply(&mut there(), &json!([operation])),
+            expected,
+            "{} {}",
+            operation["op"],
+            operation["path"]
+        );
+    }
+}
+
+#[test]
+fn moves_of_something_large_are_counted() {
+    let mut document = json!({ "a": { "b": {} }, "large": "x".repeat(1 << 20) });
+    let there_and_back = [
+        json!({ "op": "move", "from": "/large", "path": "/a/b/large" }),
+        json!({ "op": "move", "from": "/a/b/large", "path": "/large" }),
+    ];
+    assert_eq!(apply(&mut document, &json!(there_and_back)), Ok(()));
+    let many = Value::Array(there_and_back.iter().cycle().take(100).cloned().collect());
+    assert!(matches!(apply(&mut document, &many), Err(BadPatch::TooMuchCopied(_))));
+}

@@ -16,7 +16,7 @@ use crate::metadata::{self, Incoming};
 use crate::object::Stored;
 use crate::random::Moment;
 use crate::schema::{Admission, Origin, Schema};
-use crate::size::{OBJECT_LIMIT_BYTES, json_bytes};
+use crate::size::{OBJECT_DEPTH_MAX, OBJECT_LIMIT_BYTES, is_deeper, json_bytes};
 use crate::status::{FieldError, Status};
 use crate::time::rfc3339;
 use crate::{strategic, typed};
@@ -295,6 +295,7 @@ impl Machine {
             body["metadata"]["generation"] = 1.into();
         }
         self.stamp(key, &mut body);
+        refuse_unkept(&body)?;
         let mut errors = writing.kept_schema().validate(&body, false);
         errors.extend(writing.kept_schema().obey(&body, None, &errors));
         errors.extend(writing.check().into_iter().flat_map(|check| check(&body, None)));
@@ -303,7 +304,6 @@ impl Machine {
             errors.extend(metadata::validate_native_finalizers(&body["metadata"]));
         }
         writing.refuse(&key.name, &errors)?;
-        refuse_large(&body)?;
         if let Some(present) = self.held(key) {
             return Err(if present.is_deleting() {
                 Status::exists_deleting(&key.kind, &key.name)
@@ -349,8 +349,8 @@ impl Machine {
             self.provide_changed(&writing, live, &mut body)?;
         }
         self.stamp(key, &mut body);
+        refuse_unkept(&body)?;
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
-        refuse_large(&body)?;
         let managed = if managed.same_but_for_times(live.managed()) && typed::same(&body, live.body()) {
             // A change of nothing but times is none.
             Arc::clone(live.managed())
@@ -564,7 +564,9 @@ fn patched(version: &KindVersion, live: &Arc<Stored>, patch: Patch<'_>) -> Resul
             Err(BadPatch::Unfitting(_) | BadPatch::TooMuchCopied(_)) => {
                 return Err(Status::unprocessable_patch());
             }
-            Err(error @ BadPatch::TooLong(_)) => return Err(Status::bad_request(error.to_string())),
+            Err(error @ (BadPatch::TooLong(_) | BadPatch::TooDeep)) => {
+                return Err(Status::bad_request(error.to_string()));
+            }
         },
         Patch::Merge(patch) if !patch.is_object() => {
             return Err(Status::bad_request("a merge patch must be a map"));
@@ -578,8 +580,12 @@ fn patched(version: &KindVersion, live: &Arc<Stored>, patch: Patch<'_>) -> Resul
     Ok(value)
 }
 
-/// Refuses what has grown beyond what a server keeps: many small patches make it as large as one wants.
-fn refuse_large(body: &Value) -> Result<(), Status> {
+/// Refuses what has grown beyond what a server keeps: many small patches make it as large, and as deep, as one wants.
+fn refuse_unkept(body: &Value) -> Result<(), Status> {
+    if is_deeper(body, OBJECT_DEPTH_MAX) {
+        let why = format!("an object may be nested {OBJECT_DEPTH_MAX} levels deep at most");
+        return Err(Status::bad_request(why));
+    }
     if json_bytes(body, OBJECT_LIMIT_BYTES) > OBJECT_LIMIT_BYTES {
         return Err(Status::too_large(format!("Request entity too large: limit is {OBJECT_LIMIT_BYTES}")));
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{ManagedFields, Manager};
 use crate::field_set::FieldSet;
+use crate::size::{OBJECT_DEPTH_MAX, is_deeper};
 use crate::time::rfc3339;
 
 /// Why `managedFields` cannot be read.
@@ -61,6 +62,9 @@ fn manager(entry: &Value) -> Result<Manager, String> {
     }
     let fields = match &entry["fieldsV1"] {
         Value::Null => FieldSet::default(),
+        fields if is_deeper(fields, OBJECT_DEPTH_MAX + 1) => {
+            return Err("fieldsV1 is nested too deep".to_owned());
+        }
         fields => FieldSet::from_json(fields).map_err(|error| error.to_string())?,
     };
     Ok(Manager {

@@ -177,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_deeper_than_readers_read_is_not_taken_for_nothing() {
+        let deep = (0..300).fold(serde_json::json!({}), |value, _| serde_json::json!({ "a": value }));
+        let body = serde_json::json!({ "metadata": { "name": "a" }, "spec": deep });
+        let managed = crate::managed::ManagedFields::default();
+        let packed = Packed::of(&body, &managed, &mut |text| Arc::from(text));
+        assert!(packed.body() == body, "it is as it was");
+    }
+
+    #[test]
     fn numbers_of_every_length_read_back() {
         for number in
             (0..64).map(|bits| 1_u64 << bits).flat_map(|number| [number - 1, number]).chain([u64::MAX])

@@ -165,7 +165,8 @@ impl Subject {
             name: Name::new(name),
         });
         let groups = user.groups.iter().map(|group| Self::Group(Name::new(group)));
-        [Self::User(Name::new(&user.name))].into_iter().chain(account).chain(groups).collect()
+        let names = [Some(user.name.clone()), user.global_account()].into_iter().flatten();
+        names.map(|name| Self::User(Name::new(&name))).chain(account).chain(groups).collect()
     }
 }
 
