@@ -13,7 +13,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Abilities, Call};
 use mailboat_store::interest::PlaceId;
-use mailboat_store::store::Store;
+use mailboat_store::store::{Store, Unlisted};
 use slab::Slab;
 use smallvec::SmallVec;
 
@@ -62,6 +62,8 @@ pub struct Options {
     pub fights: u8,
     /// When a withdrawal is too large to go unasked.
     pub threshold: Threshold,
+    /// Clusters whose objects are no part of what is counted over all of them, as where each stands for many others.
+    pub counted_apart: Vec<ClusterId>,
     /// Evaluations in one go before others get their turn.
     pub evaluations: usize,
     /// The finalizer of ours on sources, if a policy asks for one. It is one for all routes, so that it is known again where
@@ -77,6 +79,7 @@ impl Default for Options {
             back_off_most: 60_000,
             fights: 5,
             threshold: Threshold::default(),
+            counted_apart: Vec::new(),
             evaluations: 1_000,
             finalizer: None,
         }
@@ -133,6 +136,8 @@ pub struct Engine {
     pub(crate) unsettled: BTreeSet<SlotId>,
     /// What nobody claims and cannot be settled, by the source of which too little is known.
     pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// What nobody claims, by the cluster in which something was never listed, and how that stood.
+    pub(crate) unlisted: BTreeMap<ClusterId, (Unlisted, BTreeSet<SlotId>)>,
     /// Slots that wait for their namespace to come or to be gone, by the namespace.
     pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
     /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
@@ -171,7 +176,7 @@ pub(crate) struct Away {
 impl Engine {
     /// An engine for one owner, writing under one field manager, that knows its copies by these marks.
     pub fn new(owner: OwnerId, manager: Name, marks: Vec<Arc<dyn Marks>>, options: Options) -> Self {
-        let breaker = Breaker::new(options.threshold);
+        let breaker = Breaker::new(options.threshold).apart_from(&options.counted_apart);
         Self {
             owner,
             manager,
@@ -191,6 +196,7 @@ impl Engine {
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
             homeless: BTreeMap::new(),
             unshown: BTreeMap::new(),
             breaker,
@@ -272,7 +278,10 @@ impl Engine {
             entry.rank = Arc::clone(&route.head().rank);
         }
         entry.route = route;
-        self.breaker.reopen(&entry.scope.clone(), digest);
+        // All that its scope would withdraw is settled together once more: one by one, each would be the only one.
+        let reopened = self.breaker.reopen(&entry.scope.clone(), digest);
+        let reopened = reopened.iter().filter_map(|slot| self.slots.find(slot));
+        self.unsettled.extend(reopened);
         let known = if alike { self.fans.selected_by(index) } else { self.fans.of_route(index) };
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         // What a new route brings is listed for the first time, though others may have read it before.
@@ -361,7 +370,12 @@ impl Engine {
     pub fn confirm(&mut self, scope: &ScopeId, change: ChangeId) -> bool {
         let fits = self.breaker.confirm(scope, change);
         if fits {
-            for slot in self.slots.matching(|slot| settle::scope_of(slot) == *scope) {
+            let anywhere = *scope == ScopeId::unclaimed_anywhere();
+            let of_it = |slot: &SlotState| match &slot.scope {
+                None => anywhere || settle::scope_of(slot) == *scope,
+                Some(known) => known == scope,
+            };
+            for slot in self.slots.matching(of_it) {
                 let state = self.slots.get_mut(slot).filter(|state| state.claims.is_empty());
                 if let Some(passing) = state.and_then(|state| state.passing.said()) {
                     // Somebody has just said that it goes: whatever failed before is tried at once.

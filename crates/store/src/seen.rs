@@ -281,6 +281,13 @@ pub enum News {
         /// for the place and the line for the cluster.
         known: Result<(), Doubt>,
     },
+    /// The first list of a kind failed at an endpoint: it may take long until it is read. Told once.
+    Stalled {
+        /// Where.
+        place: PlaceId,
+        /// Which kind.
+        kind: KindId,
+    },
     /// The link to an endpoint was lost and came back, and all that happened meanwhile is read now: what is shown of
     /// this kind is no longer behind.
     CaughtUp {

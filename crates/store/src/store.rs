@@ -35,6 +35,15 @@ pub(crate) use self::intake::By;
 pub use self::places::{Nature, Unopened};
 pub use self::range::Range;
 
+/// How a kind stands that was never listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Unlisted {
+    /// Its first list is being read, or about to be.
+    Yet,
+    /// That failed so far, and may for good.
+    Stalled,
+}
+
 /// All that is known. It belongs to one thread, and a `&Store` is the snapshot.
 #[derive(Default)]
 pub struct Store {
@@ -133,6 +142,25 @@ impl Store {
             Err(doubt) if doubt.is_behind() => Some(doubt),
             _ => feeds.any(Feed::is_catching_up).then_some(Doubt::CatchingUp),
         }
+    }
+
+    /// Whether some kind that is followed in a cluster was never listed there, so that nobody knows how much of it there is.
+    /// A list that is under way is told before one that cannot be read. A kind that is not served or may not be read is
+    /// neither, nor one whose view has no endpoint: there is nothing to wait for.
+    pub fn unlisted(&self, cluster: &ClusterId) -> Option<Unlisted> {
+        self.tracks.keys().filter_map(|kind| self.unlisted_kind(cluster, kind)).min()
+    }
+
+    /// The same of one kind.
+    pub fn unlisted_kind(&self, cluster: &ClusterId, kind: &KindId) -> Option<Unlisted> {
+        let (place, track) = self.covering(cluster, kind)?;
+        let home = self.home(place, cluster);
+        if track.total_doubt(cluster, home).is_some() {
+            return None;
+        }
+        let of_home = |endpoint: &EndpointId| home.is_none_or(|home| home == endpoint);
+        let feeds = track.feeds.iter().filter(|(endpoint, _)| of_home(endpoint)).map(|(_, feed)| feed);
+        feeds.filter(|feed| !feed.is_live()).filter_map(Feed::unlisted).min()
     }
 
     /// The `identityHash` under which a kind of a cluster is bound and believed, where bindings tell it. A binding that is

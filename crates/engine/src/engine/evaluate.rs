@@ -9,6 +9,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 use smallvec::SmallVec;
 
+use super::settle::scope_of;
 use super::{Engine, urgency};
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
@@ -310,16 +311,17 @@ impl Engine {
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }
-                let key = state.key.clone();
-                self.breaker.recall(&route.head().scope, &key);
             }
             self.belong(slot);
+            if let Some(state) = self.slots.get(slot) {
+                self.breaker.recall(&scope_of(state), &state.key);
+            }
+            self.unsettled.remove(&slot);
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
             if joins {
                 self.notice_claims(slot);
             }
-            self.unsettled.remove(&slot);
             // Nobody's edit waits until all that a first listing showed was delivered.
             self.plan_later(slot, urgency(&want.slot, live));
         }
@@ -330,9 +332,13 @@ impl Engine {
         let best = self.slots.get(slot).and_then(|state| self.fans.get(state.claims.first()?.fan));
         let entry = best.and_then(|fan| self.routes.get(fan.route.0 as usize));
         let Some(scope) = entry.map(|entry| entry.scope.clone()) else { return };
-        if let Some(state) = self.slots.get_mut(slot) {
-            state.scope = Some(scope);
-        }
+        let Some(state) = self.slots.get_mut(slot).filter(|state| state.scope.as_ref() != Some(&scope))
+        else {
+            return;
+        };
+        // Whatever was asked or said about it there is over: it is another's now, and nobody's any more to the one before.
+        self.breaker.recall(&scope_of(state), &state.key);
+        state.scope = Some(scope);
     }
 
     /// Whether a slot is as wanted already, by the same claim, so that there is nothing to decide about it. What was

@@ -24,6 +24,11 @@ impl Engine {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
             News::CaughtUp { kind, .. } => self.settle_all_waiting(store, None, kind),
+            // Whoever waits for that list is asked about what is to go meanwhile.
+            News::Stalled { kind, .. } => {
+                self.settle_all_waiting(store, None, kind);
+                self.settle_listed(store, None);
+            }
         }
     }
 
@@ -170,6 +175,7 @@ impl Engine {
             self.house(&namespace, Urgency::Listed);
         }
         self.settle_all_waiting(store, cluster, kind);
+        self.settle_listed(store, cluster);
         self.report_again(cluster, kind);
     }
 }

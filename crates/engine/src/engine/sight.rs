@@ -104,7 +104,7 @@ impl Engine {
             return match mark {
                 Some(mark) => match self.evidence(store, state, mark) {
                     Ok(evidence) => (WantedHere::No(evidence), None),
-                    Err(hold) => (WantedHere::Undecided(hold), None),
+                    Err(unclear) => (WantedHere::Undecided(unclear.hold), None),
                 },
                 // Nothing of ours stands there: there is nothing to withdraw, whatever the reason.
                 None => match self.configuration {
