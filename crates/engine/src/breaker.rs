@@ -438,7 +438,7 @@ impl Breaker {
 fn counts(why: &Evidence) -> bool {
     match why {
         Evidence::SourceGone(gone) => !gone.seen_live(),
-        Evidence::SourceDeleting(_) => false,
+        Evidence::SourceDeleting(deleting) => !deleting.seen_live(),
         Evidence::Deselected(_) => true,
     }
 }

@@ -260,6 +260,8 @@ pub struct Change {
     pub now: Seen<Arc<Object>>,
     /// False while the first list is read: live changes go before these.
     pub live: bool,
+    /// The object was just shown by an event of a watch, and not by a list.
+    pub watched: bool,
 }
 
 /// One piece of news from the store. Replayed from the start, news give exactly what the store holds.

@@ -320,7 +320,7 @@ impl Store {
         &mut self,
         place: &PlaceId,
         key: &Key,
-        whole: Option<Arc<Object>>,
+        shown: Option<(Arc<Object>, By)>,
         before: Option<Arc<Object>>,
         live: bool,
         out: &mut Vec<News>,
@@ -332,11 +332,12 @@ impl Store {
             member.odd_mut().held.entry(Address::of(key)).or_insert((before, live));
             return;
         }
-        let now = match (self.get(key), whole) {
-            (Seen::Present(kept), Some(whole)) if kept.version == whole.version => Seen::Present(whole),
+        let watched = matches!(shown, Some((_, By::Event)));
+        let now = match (self.get(key), shown) {
+            (Seen::Present(kept), Some((whole, _))) if kept.version == whole.version => Seen::Present(whole),
             (now, _) => now.cloned(),
         };
-        out.push(News::Object(Change { key: key.clone(), before, now, live }));
+        out.push(News::Object(Change { key: key.clone(), before, now, live, watched }));
     }
 
     /// Tells what became known or doubtful of the place, and of those of its clusters that it may concern.
@@ -445,7 +446,7 @@ impl Store {
             let Address { namespace, name } = address;
             let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
             let now = self.get(&key).cloned();
-            out.push(News::Object(Change { key, before, now, live }));
+            out.push(News::Object(Change { key, before, now, live, watched: false }));
         }
     }
 

@@ -6,7 +6,7 @@ use mailboat_object::digest::Digest;
 use mailboat_object::key::Key;
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
-use mailboat_store::store::Store;
+use mailboat_store::store::{Store, Unlisted};
 use smallvec::SmallVec;
 
 use super::settle::scope_of;
@@ -111,8 +111,18 @@ impl Engine {
                 let gone = SourceGone::new((*source_key).clone(), absence);
                 self.forget_fan(id, Some(&gone));
             }
+            // One page after the other, each would be few.
+            Seen::Present(source)
+                if !fan.watched_end
+                    && self.waits_for_us(source)
+                    && store.unlisted_kind(&source_key.cluster, &source_key.kind) == Some(Unlisted::Yet) =>
+            {
+                let reason = "it is being deleted, and what else is is still being listed".to_owned();
+                self.hold_fan(id, Hold { reason, on: Some((*source_key).clone()) });
+            }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
+                let Some(fan) = self.fans.get_mut(id) else { return };
                 fan.finalizes = false;
                 fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
@@ -289,7 +299,7 @@ impl Engine {
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.finalizes |= wants.iter().any(|want| want.policy.finalizer);
-        let (identified, live) = (fan.identified, fan.urgency.is_live());
+        let (identified, live, watched) = (fan.identified, fan.urgency.is_live(), fan.watched_end);
         let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
         dropped.retain(|slot| !slots.contains(slot));
         if !dropped.is_empty() {
@@ -297,6 +307,7 @@ impl Engine {
         }
         for (slot, want) in slots.into_iter().zip(wants) {
             let claim = Claim { rank: Arc::clone(&rank), fan: id, to };
+            let ends = want.policy.finalizer && !watched && self.waits_for_us(source);
             let Key { cluster, kind, .. } = &want.origin.key;
             let identified = if want.origin.key == source.key {
                 identified
@@ -313,10 +324,15 @@ impl Engine {
                 }
             }
             self.belong(slot);
-            if let Some(state) = self.slots.get(slot) {
-                self.breaker.recall(&scope_of(state), &state.key);
+            if ends {
+                // Claimed still, and about to go: settled with all that goes from its scope.
+                self.unsettled.insert(slot);
+            } else {
+                if let Some(state) = self.slots.get(slot) {
+                    self.breaker.recall(&scope_of(state), &state.key);
+                }
+                self.unsettled.remove(&slot);
             }
-            self.unsettled.remove(&slot);
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
             if joins {

@@ -29,9 +29,6 @@ impl Engine {
         let mut undecided = Vec::new();
         for id in &unsettled {
             let Some(state) = self.slots.get(*id) else { continue };
-            if !state.claims.is_empty() {
-                continue;
-            }
             let scope = scope_of(state);
             let settling = scopes.entry(scope.clone()).or_insert_with(|| Settling {
                 was_asking: self.breaker.is_asking(&scope),
@@ -60,9 +57,17 @@ impl Engine {
         }
     }
 
-    /// Why what stands in a slot that nobody claims is unwanted, or why that cannot be said; nothing if nothing of ours is
+    /// Why what stands in a slot is unwanted, or why that cannot be said; nothing if nothing of ours is
     /// known to stand there, or to have stood.
     fn unwanted(&self, store: &Store, state: &SlotState) -> Option<Result<Evidence, Unclear>> {
+        if !state.claims.is_empty() {
+            // Claimed, and to go all the same: its source is being deleted and waits for that.
+            let mark = self.our_mark_on(known_target(store, state)?)?;
+            return match self.wanted_of(store, state, Some(&mark)) {
+                (WantedHere::No(evidence), _) => Some(Ok(evidence)),
+                (WantedHere::By(_) | WantedHere::Undecided(_), _) => None,
+            };
+        }
         match known_target(store, state).map(|target| self.our_mark_on(target)) {
             Some(Some(mark)) => Some(self.evidence(store, state, &mark)),
             // Counted before it is read: one after the other, each would be the only one.

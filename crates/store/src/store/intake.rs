@@ -75,7 +75,7 @@ impl Store {
             };
             if let Outcome::Changed(before) = outcome {
                 self.deletions.forget(&key);
-                self.announce_shown(&id.place, &key, Some(whole), before, live, out);
+                self.announce_shown(&id.place, &key, Some((whole, by)), before, live, out);
             }
         }
         if by == By::Event {
