@@ -123,6 +123,8 @@ pub struct Engine {
     route_ids: BTreeMap<RouteId, RouteIndex>,
     by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    /// The routes that make copies of other objects of a kind than their sources.
+    by_related: BTreeMap<KindId, BTreeSet<RouteIndex>>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
     /// The destinations in each cluster.
     destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
@@ -186,6 +188,7 @@ impl Engine {
             route_ids: BTreeMap::new(),
             by_kind: HashMap::default(),
             by_object: HashMap::default(),
+            by_related: BTreeMap::new(),
             destinations: HashMap::default(),
             destinations_at: HashMap::default(),
             clusters: BTreeMap::new(),
@@ -253,6 +256,9 @@ impl Engine {
         self.read_no_more(index);
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.seek(store, kind);
+        }
+        for kind in route.iter().flat_map(|route| route.relates()) {
+            self.by_related.entry(kind.clone()).or_default().insert(index);
         }
         let digest = route.as_ref().map_or(Digest::NONE, |route| route.head().configuration);
         let before = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
@@ -342,6 +348,11 @@ impl Engine {
         let route = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.copies.seek_no_more(kind);
+        }
+        for kind in route.iter().flat_map(|route| route.relates()) {
+            if let Some(routes) = self.by_related.get_mut(kind) {
+                routes.remove(&index);
+            }
         }
         for sources in route.iter().flat_map(|route| &route.head().sources) {
             let of = (sources.cluster.clone(), sources.kind.clone());
@@ -454,13 +465,25 @@ impl Engine {
     /// The routes that may bring a source to a cluster. One that says where it goes brings nothing to other destinations.
     pub(crate) fn routes_between(&self, source: &Key, cluster: &ClusterId) -> Vec<RouteIndex> {
         let mut routes = self.routes_of(source);
-        let Some(there) = self.destinations_at.get(cluster) else { return routes };
-        routes.retain(|route| {
-            let route = self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref());
-            let to = route.and_then(|route| route.destinations());
-            to.is_none_or(|to| there.iter().any(|id| to.binary_search(id).is_ok()))
-        });
+        routes.retain(|route| self.leads_to(*route, cluster));
         routes
+    }
+
+    /// The routes that may bring a copy of an object to a cluster with another source of theirs.
+    pub(crate) fn routes_relating(
+        &self,
+        origin: &Key,
+        cluster: &ClusterId,
+    ) -> impl Iterator<Item = RouteIndex> {
+        let routes = self.by_related.get(&origin.kind).into_iter().flatten().copied();
+        routes.filter(|route| self.leads_to(*route, cluster))
+    }
+
+    fn leads_to(&self, route: RouteIndex, cluster: &ClusterId) -> bool {
+        let Some(there) = self.destinations_at.get(cluster) else { return true };
+        let route = self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref());
+        let to = route.and_then(|route| route.destinations());
+        to.is_none_or(|to| there.iter().any(|id| to.binary_search(id).is_ok()))
     }
 
     /// The routes that read a kind in a cluster, or anywhere.

@@ -247,6 +247,9 @@ impl Engine {
         let wants = route.project(source, first, &view);
         self.fans.note(view.take_reads(), Reader::Fan(id));
         let wants: Arc<[Want]> = match wants {
+            Ok(wants) if let Some(hold) = made_of_others(route, source, &wants) => {
+                return self.hold_fan(id, hold);
+            }
             Ok(wants) => wants.into(),
             Err(hold) => return self.hold_fan(id, hold),
         };
@@ -270,6 +273,7 @@ impl Engine {
         let view = View::finding(store, &self.copies);
         let wants = route.project(source, destination, &view);
         self.fans.note(view.take_reads(), Reader::Leg(id, to));
+        let wants = wants.and_then(|wants| made_of_others(route, source, &wants).map_or(Ok(wants), Err));
         match wants {
             Err(hold) => {
                 let Some(fan) = self.fans.get_mut(id) else { return };
@@ -386,4 +390,14 @@ impl Engine {
     pub(crate) fn lane(&self, fan: FanId) -> RouteIndex {
         self.fans.get(fan).map_or(RouteIndex(u32::MAX), |fan| fan.route)
     }
+}
+
+/// Why wants are not delivered that are copies of other objects than their route names: after a restart nobody would know who
+/// may claim them.
+fn made_of_others(route: &dyn Route, source: &Object, wants: &[Want]) -> Option<Hold> {
+    let known = |origin: &Key| *origin == source.key || route.relates().contains(&origin.kind);
+    let other = wants.iter().map(|want| &want.origin.key).find(|origin| !known(origin))?;
+    let reason =
+        format!("it is a copy of {other}, and its route does not say that it makes any of that kind");
+    Some(Hold { reason, on: Some(other.clone()) })
 }

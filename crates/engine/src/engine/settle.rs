@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::{Store, Unlisted};
@@ -113,8 +113,9 @@ impl Engine {
             }
             let mark = known_target(store, state).and_then(|target| self.our_mark_on(target));
             let source = mark.map(|mark| source_of(state, &mark).clone());
-            if let Some(source) = source {
-                self.waiting.entry(source).or_default().insert(id);
+            let besides = unclear.hold.on.as_ref().filter(|on| source.is_some() && **on != state.key);
+            for awaited in source.iter().chain(besides) {
+                self.waiting.entry(awaited.clone()).or_default().insert(id);
             }
         }
     }
@@ -163,10 +164,15 @@ impl Engine {
     /// Lets what nobody claims, and of which nothing can be said now, hear when more is known of its source. What was
     /// clear when it was settled may not be any more when it is planned.
     pub(super) fn await_source(&mut self, id: SlotId, sight: &Sight) {
-        let (WantedHere::Undecided(_), Marked::Ours(mark)) = (&sight.wanted, &sight.marked) else { return };
+        let (WantedHere::Undecided(hold), Marked::Ours(mark)) = (&sight.wanted, &sight.marked) else {
+            return;
+        };
         let Some(state) = self.slots.get(id).filter(|state| state.claims.is_empty()) else { return };
         let source = source_of(state, mark).clone();
-        self.waiting.entry(source).or_default().insert(id);
+        let besides = hold.on.clone().filter(|on| *on != state.key);
+        for awaited in std::iter::once(source).chain(besides) {
+            self.waiting.entry(awaited).or_default().insert(id);
+        }
     }
 
     /// Settles once more what would be withdrawn for a reason that the breaker was not asked about; true if so. Since it was
@@ -316,6 +322,7 @@ impl Engine {
             // withdraws it, and that counts.
             return Ok(Evidence::SourceGone((**gone).clone()));
         }
+        self.no_relation(store, &mark.origin.key, &state.key.cluster)?;
         let deselected = |configuration: WholeConfiguration| {
             self.once_listed(store, state, Evidence::Deselected(configuration.does_not_select()))
         };
@@ -328,6 +335,37 @@ impl Engine {
                 Err(unclear("the configuration is not known as a whole yet", expected))
             }
         }
+    }
+
+    /// Whether all is decided that may bring a copy of an object to a cluster along with another source.
+    fn no_relation(&self, store: &Store, origin: &Key, cluster: &ClusterId) -> Result<(), Unclear> {
+        for route in self.routes_relating(origin, cluster) {
+            let head =
+                self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref()).map(|r| r.head());
+            for sources in head.into_iter().flat_map(|head| &head.sources) {
+                let at = sources.cluster.as_ref().unwrap_or(&origin.cluster);
+                let any = Key {
+                    cluster: at.clone(),
+                    kind: sources.kind.clone(),
+                    namespace: Name::EMPTY,
+                    name: Name::EMPTY,
+                };
+                let listed = store.range(at, &sources.kind, None).map(|_| ());
+                let doubt = listed.err().or_else(|| store.behind(at, &sources.kind));
+                if let Some(doubt) = doubt {
+                    let reason =
+                        format!("what is known of {} that may bring it along: {doubt}", sources.kind);
+                    return Err(Unclear::at(&any, &reason, Some(expected(store, &any, doubt))));
+                }
+            }
+            let mut fans = self.fans.of_route(route).into_iter().filter_map(|fan| self.fans.get(fan));
+            if let Some(hold) = fans.find_map(|fan| fan.undecided().map(|hold| (fan, hold))) {
+                let (fan, hold) = hold;
+                let hold = Hold { on: Some((*fan.source).clone()), ..hold.clone() };
+                return Err(Unclear { hold, expected: Some(Expected::Whenever) });
+            }
+        }
+        Ok(())
     }
 
     /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is
