@@ -557,6 +557,13 @@ fn shows_our_making(target: &Object) -> bool {
 
 /// Whether our last write made an object. What it made was created by the same request, a moment later (admission
 /// lies between); what it met was created before. Within one second the two cannot be told apart.
+///
+/// Both times are of the servers of one cluster, which may be several, each with a clock of its own. One that made an object may
+/// be ahead of the one that took our apply: what we met then looks as if we had made it, if our write came no later after its
+/// making than the clocks differ. This is asked only where memory fails: as long as the process runs, a delivery's own answer
+/// (200, not 201) is what counts, and a mark says whether it was confirmed. So the limit is an object of another hand, made
+/// within the difference of two servers' clocks before our first delivery to its name, and a process that ended before the
+/// answer came. Clocks of one control plane that are kept in time differ by less than the second that is allowed for anyway.
 pub(crate) fn made_by_our_write(target: &Object) -> bool {
     target.created_seconds().is_some_and(|created| target.hands.ours_at_seconds <= created + 1)
 }
