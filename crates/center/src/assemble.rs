@@ -141,7 +141,9 @@ pub fn process(
     let owner = OwnerId(Name::new(&format!("center-{provider}")));
     let manager = Name::new(FIELD_MANAGER);
     let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(StandardMarks::new(owner.clone()))];
-    let options = Options { threshold: rules.threshold, ..Options::default() };
+    // A mailbox is one object there, and is no share of what stands in mailboxes.
+    let counted_apart = vec![provider.clone()];
+    let options = Options { threshold: rules.threshold, counted_apart, ..Options::default() };
     let engine = Engine::new(owner.clone(), manager.clone(), marks, options);
     let seed = mailboat_object::digest::digest_of_value(&owner.0.as_str().into()).bits();
     let identity = Identity {

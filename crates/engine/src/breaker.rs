@@ -3,12 +3,16 @@
 //! Withdrawals of one scope (a placement, a mailbox) are collected until the whole scope was evaluated anew,
 //! and then released or held together. Users of comparable systems lost everything to one wrong edit, one
 //! empty answer, one renamed cluster (H1, H5, H8); with the breaker they are asked first.
+//!
+//! What cannot be decided yet is *expected* to go as long as anything else of its scope is to go: kind by kind, as links come
+//! back or lists end, each part would be too small to ask about. And what nobody claims since the start is a share of its
+//! cluster and of all clusters together: a few in each of a thousand mailboxes are many.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use mailboat_object::digest::{Digest, digest_of_value};
-use mailboat_object::key::{Key, Name};
+use mailboat_object::key::{ClusterId, Key, Name};
 use serde_json::Value;
 
 use crate::plan::{ChangeId, Permit};
@@ -17,6 +21,26 @@ use crate::warrant::Evidence;
 /// What the breaker counts together: role and configuration object, or a cluster for what nobody claims.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ScopeId(pub Name);
+
+impl ScopeId {
+    /// What nobody claimed in a cluster since the start: which part of the configuration it once belonged to is not known
+    /// any more.
+    pub fn unclaimed(cluster: &ClusterId) -> Self {
+        Self(Name::new(&format!("{UNCLAIMED}/{cluster}")))
+    }
+
+    /// The same in all clusters together. Nothing is proposed in it; it is for a word on all of that at once.
+    pub fn unclaimed_anywhere() -> Self {
+        Self(Name::new(UNCLAIMED))
+    }
+
+    /// Whether it is that of what nobody claims in one cluster.
+    pub(crate) fn is_unclaimed(&self) -> bool {
+        self.0.strip_prefix(UNCLAIMED).is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
+const UNCLAIMED: &str = "unclaimed";
 
 /// When a withdrawal is too large to go unasked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,10 +65,14 @@ impl Threshold {
 }
 
 /// Collects withdrawals by scope and says which may go.
-#[derive(Default)]
 pub struct Breaker {
     threshold: Threshold,
     scopes: BTreeMap<ScopeId, Scope>,
+    anywhere: Anywhere,
+    /// Clusters that are no part of that.
+    apart: BTreeSet<ScopeId>,
+    /// Scopes whose slots were told to wait, and in which something happened since.
+    stirred: BTreeSet<ScopeId>,
 }
 
 #[derive(Default)]
@@ -53,6 +81,12 @@ struct Scope {
     delivered: usize,
     /// What would be withdrawn and counts.
     proposed: BTreeSet<Key>,
+    /// What may be withdrawn as well and is not decided, and whether it is about to be. Known as long as something is proposed.
+    expected: BTreeMap<Key, Expected>,
+    /// How many of these are about to be decided.
+    soon: usize,
+    /// It is not known how much would go besides: something was never listed, and cannot be now.
+    unsure: bool,
     /// How the configuration stood when the proposals were made.
     configuration: Option<Digest>,
     /// Whether everything in it was evaluated since the last change.
@@ -62,82 +96,283 @@ struct Scope {
     released: BTreeSet<Key>,
     /// The name of what is proposed, once somebody asked: each of thousands of losers asks.
     change: OnceLock<ChangeId>,
+    /// What its slots were last told, if that was to wait.
+    told: Option<Told>,
+}
+
+/// Why slots wait for the breaker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// For a moment.
+    Wait,
+    /// For a word on this change.
+    Ask(ChangeId),
+}
+
+/// When it will be known whether something goes that may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected {
+    /// In a moment: what it depends on is being read. Nobody is asked about that.
+    Soon,
+    /// Perhaps never.
+    Whenever,
+}
+
+/// All that nobody claims, in whichever cluster, and all that is ours there.
+struct Anywhere {
+    scope: ScopeId,
+    tally: Tally,
+    /// Some of it was much, and somebody said a word on a part: the rest is asked about however little it is by now.
+    asked: bool,
+    /// Something of it changed since its slots were told to wait.
+    stirred: bool,
+}
+
+/// How much would go, and of how much.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    delivered: usize,
+    proposed: usize,
+    expected: usize,
+    soon: usize,
+}
+
+/// What is to become of all that a scope would withdraw.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Goes,
+    /// It may be much: that is known in a moment.
+    Waits,
+    Asks,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::new(Threshold::default())
+    }
 }
 
 impl Breaker {
     /// A breaker with its own threshold.
     pub fn new(threshold: Threshold) -> Self {
-        Self { threshold, scopes: BTreeMap::new() }
+        let scope = ScopeId::unclaimed_anywhere();
+        let anywhere = Anywhere { scope, tally: Tally::default(), asked: false, stirred: false };
+        Self {
+            threshold,
+            scopes: BTreeMap::new(),
+            anywhere,
+            stirred: BTreeSet::new(),
+            apart: BTreeSet::new(),
+        }
+    }
+
+    /// What nobody claims in these clusters is no part of what is counted over all of them.
+    #[must_use]
+    pub fn apart_from(self, clusters: &[ClusterId]) -> Self {
+        Self { apart: clusters.iter().map(ScopeId::unclaimed).collect(), ..self }
+    }
+
+    /// Whether a scope is a part of what is counted over all clusters.
+    fn joins(&self, scope: &ScopeId) -> bool {
+        scope.is_unclaimed() && !self.apart.contains(scope)
     }
 
     /// A scope's configuration changed, or a list of its sources is being taken: nothing in it goes before it
-    /// was evaluated as a whole.
-    pub fn reopen(&mut self, scope: &ScopeId, configuration: Digest) {
-        let state = self.scopes.entry(scope.clone()).or_default();
-        state.evaluated = false;
-        state.configuration = Some(configuration);
-        state.proposed.clear();
-        state.change.take();
+    /// was evaluated as a whole. Returns what is to be settled anew, all of it together.
+    #[must_use]
+    pub fn reopen(&mut self, scope: &ScopeId, configuration: Digest) -> Vec<Key> {
+        self.alter(scope, |state| {
+            state.evaluated = false;
+            state.configuration = Some(configuration);
+            state.change.take();
+            state.told = None;
+            state.soon = 0;
+            let expected = std::mem::take(&mut state.expected).into_keys();
+            std::mem::take(&mut state.proposed).into_iter().chain(expected).collect()
+        })
     }
 
-    /// The whole scope was evaluated: what was proposed is all that would go.
-    pub fn evaluated(&mut self, scope: &ScopeId) {
-        self.scopes.entry(scope.clone()).or_default().evaluated = true;
+    /// The whole scope was evaluated: what was proposed is all that would go, and what is expected all that may. `unsure`: as
+    /// far as could be read; how much else is there is not known.
+    pub fn evaluated(&mut self, scope: &ScopeId, unsure: bool) {
+        let state = self.scopes.entry(scope.clone()).or_default();
+        (state.evaluated, state.unsure) = (true, unsure);
+        self.stirred.insert(scope.clone());
     }
 
     /// One more object of a scope stands at its place.
     pub fn delivered(&mut self, scope: &ScopeId) {
-        self.scopes.entry(scope.clone()).or_default().delivered += 1;
+        self.alter(scope, |state| state.delivered += 1);
     }
 
     /// One object fewer of a scope stands at its place.
     pub fn departed(&mut self, scope: &ScopeId) {
-        if let Some(state) = self.scopes.get_mut(scope) {
-            state.delivered = state.delivered.saturating_sub(1);
-        }
+        self.alter(scope, |state| state.delivered = state.delivered.saturating_sub(1));
     }
 
     /// Notes that a slot would be withdrawn, and whether that counts: what was seen to be deleted one by one,
     /// while we watched, does not.
     pub fn propose(&mut self, scope: &ScopeId, slot: &Key, why: &Evidence) {
-        if counts(why) {
-            self.add(scope, slot);
+        self.alter(scope, |state| {
+            state.expect_no_more(slot);
+            if !counts(why) {
+                state.proposed.remove(slot);
+            } else if !state.released.contains(slot) {
+                state.proposed.insert(slot.clone());
+            }
+        });
+    }
+
+    /// Whether something of a scope is to go, so that it matters what else may.
+    pub fn is_asking(&self, scope: &ScopeId) -> bool {
+        let proposes = self.scopes.get(scope).is_some_and(|state| !state.proposed.is_empty());
+        proposes || (self.joins(scope) && self.anywhere.tally.proposed > 0)
+    }
+
+    /// Notes that a slot may be withdrawn, if something of its scope is to go and it is not settled that this goes too.
+    pub fn expect(&mut self, scope: &ScopeId, slot: &Key, when: Expected) {
+        if !self.is_asking(scope) {
+            return;
         }
+        self.alter(scope, |state| {
+            if !state.proposed.contains(slot) && !state.released.contains(slot) {
+                state.expect_no_more(slot);
+                state.soon += usize::from(when == Expected::Soon);
+                state.expected.insert(slot.clone(), when);
+            }
+        });
     }
 
-    /// Notes that a slot would be withdrawn if what stands there, which nobody is shown, is still ours.
-    pub fn expect(&mut self, scope: &ScopeId, slot: &Key) {
-        self.add(scope, slot);
-    }
-
-    fn add(&mut self, scope: &ScopeId, slot: &Key) {
-        let state = self.scopes.entry(scope.clone()).or_default();
-        if !state.released.contains(slot) && state.proposed.insert(slot.clone()) {
-            state.change.take();
+    /// Whether a slot goes is not settled any more. A word on it stays.
+    pub fn doubt(&mut self, scope: &ScopeId, slot: &Key) {
+        if self.scopes.contains_key(scope) {
+            self.alter(scope, |state| {
+                state.proposed.remove(slot);
+                state.expect_no_more(slot);
+            });
         }
     }
 
     /// A slot is wanted again, or gone.
     pub fn recall(&mut self, scope: &ScopeId, slot: &Key) {
-        if let Some(state) = self.scopes.get_mut(scope) {
-            if state.proposed.remove(slot) {
-                state.change.take();
-            }
-            state.released.remove(slot);
+        if self.scopes.contains_key(scope) {
+            let proposed = self.alter(scope, |state| {
+                state.released.remove(slot);
+                state.expect_no_more(slot);
+                state.proposed.remove(slot)
+            });
+            self.anywhere.asked &= !(proposed && self.joins(scope));
         }
+    }
+
+    /// Changes a scope, and what is made from all of them.
+    fn alter<T>(&mut self, scope: &ScopeId, alter: impl FnOnce(&mut Scope) -> T) -> T {
+        let joins = self.joins(scope);
+        let state = self.scopes.entry(scope.clone()).or_default();
+        let before = state.tally();
+        let result = alter(state);
+        // What may go besides matters only beside what is to go.
+        let alone = state.proposed.is_empty();
+        if alone && !joins {
+            state.expect_nothing();
+        }
+        let after = state.tally();
+        if before.losses() != after.losses() {
+            state.change.take();
+        }
+        if state.told.is_some() {
+            self.stirred.insert(scope.clone());
+        }
+        if joins {
+            self.anywhere.tally.replace(before, after);
+            self.anywhere.stirred = true;
+            if before.proposed > 0 && self.anywhere.tally.proposed == 0 {
+                self.expect_nothing_anywhere();
+            }
+        }
+        result
+    }
+
+    fn expect_nothing_anywhere(&mut self) {
+        let Self { scopes, apart, .. } = self;
+        let joins = |scope: &ScopeId| scope.is_unclaimed() && !apart.contains(scope);
+        for (_, state) in scopes.iter_mut().filter(|(scope, _)| joins(scope)) {
+            let before = state.tally();
+            state.expect_nothing();
+            self.anywhere.tally.replace(before, state.tally());
+        }
+        self.anywhere.asked = false;
     }
 
     /// Somebody confirmed a change. It lets exactly that change go: if what would go is another by now, this
     /// says no and changes nothing.
     #[must_use]
     pub fn confirm(&mut self, scope: &ScopeId, change: ChangeId) -> bool {
-        let Some(state) = self.scopes.get_mut(scope) else { return false };
-        let fits = state.evaluated && state.change() == change;
+        if *scope == self.anywhere.scope {
+            return self.confirm_anywhere(change);
+        }
+        let fits = |state: &Scope| state.evaluated && state.change() == change;
+        let fits = self.scopes.get(scope).is_some_and(fits);
         if fits {
-            state.released.append(&mut state.proposed);
-            state.change.take();
+            let asked = self.joins(scope) && self.word_anywhere() != Word::Goes;
+            self.alter(scope, Scope::release);
+            self.anywhere.asked = (self.anywhere.asked || asked) && self.anywhere.tally.proposed > 0;
         }
         fits
+    }
+
+    fn confirm_anywhere(&mut self, change: ChangeId) -> bool {
+        let fits = self.change_anywhere() == Some(change);
+        if fits {
+            let losing = self.losing_anywhere().map(|(scope, _)| scope.clone()).collect::<Vec<_>>();
+            for scope in losing {
+                self.alter(&scope, Scope::release);
+            }
+        }
+        fits
+    }
+
+    /// The clusters in which something that nobody claims would go, or may.
+    fn losing_anywhere(&self) -> impl Iterator<Item = (&ScopeId, &Scope)> {
+        self.scopes.iter().filter(|(scope, state)| self.joins(scope) && state.tally().losses() > 0)
+    }
+
+    /// The name of all that nobody claims and would go, once all of it was evaluated.
+    fn change_anywhere(&self) -> Option<ChangeId> {
+        let changes = self.losing_anywhere().map(|(_, state)| state.evaluated.then(|| state.change()));
+        let changes: Option<Vec<Value>> =
+            changes.map(|change| change.map(|change| Value::from(change.to_string()))).collect();
+        changes.map(|changes| ChangeId(digest_of_value(&Value::from(changes)).bits()))
+    }
+
+    /// Whether it is to be found out if some wait for another word than they were told to.
+    pub fn is_stirred(&self) -> bool {
+        self.anywhere.stirred || !self.stirred.is_empty()
+    }
+
+    /// The slots that wait for another word than they were told to: what is asked in their scope became another question, or
+    /// none.
+    pub fn take_misinformed(&mut self) -> Vec<Key> {
+        let mut stirred = std::mem::take(&mut self.stirred);
+        if std::mem::take(&mut self.anywhere.stirred) {
+            let told = self.scopes.iter().filter(|(scope, state)| self.joins(scope) && state.told.is_some());
+            stirred.extend(told.map(|(scope, _)| scope.clone()));
+        }
+        let mut slots = Vec::new();
+        for scope in stirred {
+            let Some(state) = self.scopes.get(&scope).filter(|state| state.evaluated) else { continue };
+            let now = match self.word(&scope, state) {
+                Word::Goes => None,
+                Word::Waits => Some(Told::Wait),
+                Word::Asks => Some(Told::Ask(state.change())),
+            };
+            let Some(state) = self.scopes.get_mut(&scope) else { continue };
+            let before = std::mem::replace(&mut state.told, now);
+            if before != now && before.is_some() {
+                slots.extend(state.proposed.iter().cloned());
+            }
+        }
+        slots
     }
 
     /// Whether a withdrawal counts and was not proposed: it was settled for another reason, which does not hold any more.
@@ -146,14 +381,39 @@ impl Breaker {
         counts(why) && !self.scopes.get(scope).is_some_and(known)
     }
 
-    /// What is held: in which scopes, which change, and how much it would withdraw.
+    /// What is held: in which scopes, which change, and how much it would withdraw. What nobody claims is held cluster by
+    /// cluster; and, where it is much of all that is ours, all of it together as well.
     pub fn held(&self) -> impl Iterator<Item = (&ScopeId, ChangeId, usize)> {
-        let holding = self.scopes.iter().filter(|(_, state)| state.evaluated && self.is_much(state));
-        holding.map(|(scope, state)| (scope, state.change(), state.proposed.len()))
+        let asks = |scope, state: &Scope| state.evaluated && self.word(scope, state) == Word::Asks;
+        let holding = self.scopes.iter().filter(move |(scope, state)| asks(scope, state));
+        let holding = holding.map(|(scope, state)| (scope, state.change(), state.tally().losses()));
+        let Anywhere { scope, tally, .. } = &self.anywhere;
+        let asks = self.word_anywhere() == Word::Asks;
+        let anywhere = asks.then(|| self.change_anywhere()).flatten();
+        holding.chain(anywhere.map(|change| (scope, change, tally.losses())))
     }
 
-    fn is_much(&self, state: &Scope) -> bool {
-        self.threshold.is_much(state.proposed.len(), state.delivered)
+    /// What would go from a scope, or may.
+    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+        let state = self.scopes.get(scope).into_iter();
+        state.flat_map(|state| state.proposed.iter().chain(state.expected.keys()))
+    }
+
+    fn word(&self, scope: &ScopeId, state: &Scope) -> Word {
+        let tally = state.tally();
+        if tally.proposed == 0 {
+            return Word::Goes;
+        }
+        if state.unsure {
+            return Word::Asks;
+        }
+        let alone = tally.word(self.threshold);
+        if self.joins(scope) { alone.or(self.word_anywhere()) } else { alone }
+    }
+
+    fn word_anywhere(&self) -> Word {
+        let Anywhere { tally, asked, .. } = &self.anywhere;
+        if *asked { Word::Asks } else { tally.word(self.threshold) }
     }
 
     /// The word on one withdrawal in a scope.
@@ -166,7 +426,11 @@ impl Breaker {
         if !state.evaluated {
             return Permit::Pending;
         }
-        if self.is_much(state) { Permit::Held(state.change()) } else { Permit::Open }
+        match self.word(scope, state) {
+            Word::Goes => Permit::Open,
+            Word::Waits => Permit::Pending,
+            Word::Asks => Permit::Held(state.change()),
+        }
     }
 }
 
@@ -174,18 +438,82 @@ impl Breaker {
 fn counts(why: &Evidence) -> bool {
     match why {
         Evidence::SourceGone(gone) => !gone.seen_live(),
-        Evidence::SourceDeleting(_) => false,
+        Evidence::SourceDeleting(deleting) => !deleting.seen_live(),
         Evidence::Deselected(_) => true,
     }
 }
 
 impl Scope {
+    fn tally(&self) -> Tally {
+        let Self { delivered, proposed, expected, soon, .. } = self;
+        Tally { delivered: *delivered, proposed: proposed.len(), expected: expected.len(), soon: *soon }
+    }
+
+    fn expect_no_more(&mut self, slot: &Key) {
+        let when = self.expected.remove(slot);
+        self.soon -= usize::from(when == Some(Expected::Soon));
+    }
+
+    fn expect_nothing(&mut self) {
+        self.expected.clear();
+        self.soon = 0;
+    }
+
+    /// All that would go or may is let go.
+    fn release(&mut self) {
+        self.released.append(&mut self.proposed);
+        self.released.extend(std::mem::take(&mut self.expected).into_keys());
+        self.soon = 0;
+    }
+
     fn change(&self) -> ChangeId {
         *self.change.get_or_init(|| {
             let configuration = self.configuration.unwrap_or(Digest::NONE).to_string();
-            let losers = self.proposed.iter().map(ToString::to_string);
+            let losers: BTreeSet<&Key> = self.proposed.iter().chain(self.expected.keys()).collect();
+            let losers = losers.into_iter().map(ToString::to_string);
             let change = std::iter::once(configuration).chain(losers).map(Value::from).collect();
             ChangeId(digest_of_value(&change).bits())
         })
     }
 }
+
+impl Tally {
+    /// All that would go, or may.
+    fn losses(&self) -> usize {
+        self.proposed + self.expected
+    }
+
+    fn word(&self, threshold: Threshold) -> Word {
+        if self.proposed == 0 {
+            Word::Goes
+        } else if threshold.is_much(self.losses() - self.soon, self.delivered) {
+            Word::Asks
+        } else if threshold.is_much(self.losses(), self.delivered) {
+            Word::Waits
+        } else {
+            Word::Goes
+        }
+    }
+
+    fn replace(&mut self, before: Self, after: Self) {
+        let replace = |sum: &mut usize, before, after| *sum = *sum - before + after;
+        replace(&mut self.delivered, before.delivered, after.delivered);
+        replace(&mut self.proposed, before.proposed, after.proposed);
+        replace(&mut self.expected, before.expected, after.expected);
+        replace(&mut self.soon, before.soon, after.soon);
+    }
+}
+
+impl Word {
+    /// The more cautious of two.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Asks, _) | (_, Self::Asks) => Self::Asks,
+            (Self::Waits, _) | (_, Self::Waits) => Self::Waits,
+            (Self::Goes, Self::Goes) => Self::Goes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

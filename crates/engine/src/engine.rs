@@ -13,7 +13,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Abilities, Call};
 use mailboat_store::interest::PlaceId;
-use mailboat_store::store::Store;
+use mailboat_store::store::{Store, Unlisted};
 use slab::Slab;
 use smallvec::SmallVec;
 
@@ -62,6 +62,8 @@ pub struct Options {
     pub fights: u8,
     /// When a withdrawal is too large to go unasked.
     pub threshold: Threshold,
+    /// Clusters whose objects are no part of what is counted over all of them, as where each stands for many others.
+    pub counted_apart: Vec<ClusterId>,
     /// Evaluations in one go before others get their turn.
     pub evaluations: usize,
     /// The finalizer of ours on sources, if a policy asks for one. It is one for all routes, so that it is known again where
@@ -77,6 +79,7 @@ impl Default for Options {
             back_off_most: 60_000,
             fights: 5,
             threshold: Threshold::default(),
+            counted_apart: Vec::new(),
             evaluations: 1_000,
             finalizer: None,
         }
@@ -120,6 +123,8 @@ pub struct Engine {
     route_ids: BTreeMap<RouteId, RouteIndex>,
     by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    /// The routes that make copies of other objects of a kind than their sources.
+    by_related: BTreeMap<KindId, BTreeSet<RouteIndex>>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
     /// The destinations in each cluster.
     destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
@@ -133,6 +138,8 @@ pub struct Engine {
     pub(crate) unsettled: BTreeSet<SlotId>,
     /// What nobody claims and cannot be settled, by the source of which too little is known.
     pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// What nobody claims, by the cluster in which something was never listed, and how that stood.
+    pub(crate) unlisted: BTreeMap<ClusterId, (Unlisted, BTreeSet<SlotId>)>,
     /// Slots that wait for their namespace to come or to be gone, by the namespace.
     pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
     /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
@@ -171,7 +178,7 @@ pub(crate) struct Away {
 impl Engine {
     /// An engine for one owner, writing under one field manager, that knows its copies by these marks.
     pub fn new(owner: OwnerId, manager: Name, marks: Vec<Arc<dyn Marks>>, options: Options) -> Self {
-        let breaker = Breaker::new(options.threshold);
+        let breaker = Breaker::new(options.threshold).apart_from(&options.counted_apart);
         Self {
             owner,
             manager,
@@ -181,6 +188,7 @@ impl Engine {
             route_ids: BTreeMap::new(),
             by_kind: HashMap::default(),
             by_object: HashMap::default(),
+            by_related: BTreeMap::new(),
             destinations: HashMap::default(),
             destinations_at: HashMap::default(),
             clusters: BTreeMap::new(),
@@ -191,6 +199,7 @@ impl Engine {
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
             homeless: BTreeMap::new(),
             unshown: BTreeMap::new(),
             breaker,
@@ -248,6 +257,9 @@ impl Engine {
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.seek(store, kind);
         }
+        for kind in route.iter().flat_map(|route| route.relates()) {
+            self.by_related.entry(kind.clone()).or_default().insert(index);
+        }
         let digest = route.as_ref().map_or(Digest::NONE, |route| route.head().configuration);
         let before = self.routes.get(index.0 as usize).and_then(|entry| entry.route.clone());
         let alike = match (&route, &before) {
@@ -272,7 +284,10 @@ impl Engine {
             entry.rank = Arc::clone(&route.head().rank);
         }
         entry.route = route;
-        self.breaker.reopen(&entry.scope.clone(), digest);
+        // All that its scope would withdraw is settled together once more: one by one, each would be the only one.
+        let reopened = self.breaker.reopen(&entry.scope.clone(), digest);
+        let reopened = reopened.iter().filter_map(|slot| self.slots.find(slot));
+        self.unsettled.extend(reopened);
         let known = if alike { self.fans.selected_by(index) } else { self.fans.of_route(index) };
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         // What a new route brings is listed for the first time, though others may have read it before.
@@ -334,6 +349,11 @@ impl Engine {
         for kind in route.iter().flat_map(|route| route.seeks()) {
             self.copies.seek_no_more(kind);
         }
+        for kind in route.iter().flat_map(|route| route.relates()) {
+            if let Some(routes) = self.by_related.get_mut(kind) {
+                routes.remove(&index);
+            }
+        }
         for sources in route.iter().flat_map(|route| &route.head().sources) {
             let of = (sources.cluster.clone(), sources.kind.clone());
             if let Some(routes) = self.by_kind.get_mut(&of) {
@@ -361,7 +381,12 @@ impl Engine {
     pub fn confirm(&mut self, scope: &ScopeId, change: ChangeId) -> bool {
         let fits = self.breaker.confirm(scope, change);
         if fits {
-            for slot in self.slots.matching(|slot| settle::scope_of(slot) == *scope) {
+            let anywhere = *scope == ScopeId::unclaimed_anywhere();
+            let of_it = |slot: &SlotState| match &slot.scope {
+                None => anywhere || settle::scope_of(slot) == *scope,
+                Some(known) => known == scope,
+            };
+            for slot in self.slots.matching(of_it) {
                 let state = self.slots.get_mut(slot).filter(|state| state.claims.is_empty());
                 if let Some(passing) = state.and_then(|state| state.passing.said()) {
                     // Somebody has just said that it goes: whatever failed before is tried at once.
@@ -440,13 +465,25 @@ impl Engine {
     /// The routes that may bring a source to a cluster. One that says where it goes brings nothing to other destinations.
     pub(crate) fn routes_between(&self, source: &Key, cluster: &ClusterId) -> Vec<RouteIndex> {
         let mut routes = self.routes_of(source);
-        let Some(there) = self.destinations_at.get(cluster) else { return routes };
-        routes.retain(|route| {
-            let route = self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref());
-            let to = route.and_then(|route| route.destinations());
-            to.is_none_or(|to| there.iter().any(|id| to.binary_search(id).is_ok()))
-        });
+        routes.retain(|route| self.leads_to(*route, cluster));
         routes
+    }
+
+    /// The routes that may bring a copy of an object to a cluster with another source of theirs.
+    pub(crate) fn routes_relating(
+        &self,
+        origin: &Key,
+        cluster: &ClusterId,
+    ) -> impl Iterator<Item = RouteIndex> {
+        let routes = self.by_related.get(&origin.kind).into_iter().flatten().copied();
+        routes.filter(|route| self.leads_to(*route, cluster))
+    }
+
+    fn leads_to(&self, route: RouteIndex, cluster: &ClusterId) -> bool {
+        let Some(there) = self.destinations_at.get(cluster) else { return true };
+        let route = self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref());
+        let to = route.and_then(|route| route.destinations());
+        to.is_none_or(|to| there.iter().any(|id| to.binary_search(id).is_ok()))
     }
 
     /// The routes that read a kind in a cluster, or anywhere.
@@ -520,6 +557,13 @@ fn shows_our_making(target: &Object) -> bool {
 
 /// Whether our last write made an object. What it made was created by the same request, a moment later (admission
 /// lies between); what it met was created before. Within one second the two cannot be told apart.
+///
+/// Both times are of the servers of one cluster, which may be several, each with a clock of its own. One that made an object may
+/// be ahead of the one that took our apply: what we met then looks as if we had made it, if our write came no later after its
+/// making than the clocks differ. This is asked only where memory fails: as long as the process runs, a delivery's own answer
+/// (200, not 201) is what counts, and a mark says whether it was confirmed. So the limit is an object of another hand, made
+/// within the difference of two servers' clocks before our first delivery to its name, and a process that ended before the
+/// answer came. Clocks of one control plane that are kept in time differ by less than the second that is allowed for anyway.
 pub(crate) fn made_by_our_write(target: &Object) -> bool {
     target.created_seconds().is_some_and(|created| target.hands.ours_at_seconds <= created + 1)
 }

@@ -45,6 +45,8 @@ pub struct Fan {
     pub stale: bool,
     /// Whether anything that is made of the source asks for our finalizer on it.
     pub finalizes: bool,
+    /// Whether its source, which is being deleted, was seen to begin to be while we watched.
+    pub watched_end: bool,
     /// How urgent it was when it was last evaluated.
     pub urgency: Urgency,
     /// The source as it was when it was last evaluated: its version and its content.
@@ -121,6 +123,7 @@ impl Fans {
             gone: None,
             stale: false,
             finalizes: false,
+            watched_end: false,
             urgency: Urgency::Listed,
             evaluated: None,
             identified: false,

@@ -155,6 +155,12 @@ pub trait Route: Send + Sync {
     fn seeks(&self) -> &[KindId] {
         &[]
     }
+    /// The kinds of other objects than its sources of which it makes copies by their own name: wants whose origin is not
+    /// the source. What nobody claims after a restart and comes from such an object is not known to be unwanted before all
+    /// sources of the route are.
+    fn relates(&self) -> &[KindId] {
+        &[]
+    }
     /// To which destinations a source goes, and by which entry.
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold>;
     /// What a source is at one destination: usually one want, more with related objects.

@@ -139,6 +139,7 @@ pub struct SourceDeleting {
     uid: Uid,
     finalizer: Name,
     confirmed: bool,
+    seen_live: bool,
 }
 
 impl SourceDeleting {
@@ -150,7 +151,19 @@ impl SourceDeleting {
             uid: source.uid.clone(),
             finalizer: finalizer.clone(),
             confirmed: false,
+            seen_live: false,
         })
+    }
+
+    /// The same, seen to begin while we watched, or only found so.
+    #[must_use]
+    pub fn watched(self, seen_live: bool) -> Self {
+        Self { seen_live, ..self }
+    }
+
+    /// Whether its deletion was seen to begin while we watched, as opposed to shown by a list.
+    pub fn seen_live(&self) -> bool {
+        self.seen_live
     }
 
     /// The same, with what an earlier look at this very object found. It holds for good: what its user deletes does not come

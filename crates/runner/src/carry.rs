@@ -21,7 +21,7 @@ use crate::follow::Followers;
 use crate::lag::Lags;
 use crate::lease::{Gate, pass, writes};
 use crate::listen::Instruments;
-use crate::look::look;
+use crate::look::{Grounds, look_from};
 use crate::metrics::{Metrics, Write};
 
 /// Which calls are another process's to make.
@@ -36,6 +36,7 @@ pub struct Carrier {
     engine: Engine,
     transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
     under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
+    grounds: Grounds,
     gate: Option<Arc<Gate>>,
     theirs: Option<Theirs>,
     instruments: Option<Arc<Instruments>>,
@@ -66,6 +67,7 @@ impl Carrier {
             engine,
             transports: BTreeMap::new(),
             under_way: FuturesUnordered::new(),
+            grounds: Grounds::default(),
             gate: None,
             theirs: None,
             instruments: None,
@@ -220,7 +222,10 @@ impl Carrier {
 
     fn look(&mut self, ticket: Ticket, source: Key) {
         let looking = match self.transports.get(&source.cluster) {
-            Some(transport) => look(Arc::clone(transport), source).boxed(),
+            Some(transport) => {
+                let ground = self.grounds.ask(transport, &source.cluster, &source.kind);
+                look_from(Arc::clone(transport), source, ground).boxed()
+            }
             None => futures::future::ready(Err(unreached(&source.cluster))).boxed(),
         };
         self.under_way.push(looking.map(move |found| (ticket, Done::Looked(found))).boxed());

@@ -152,7 +152,13 @@ mod tests {
 
     fn learned(definitions: &mut Definitions, kind: &KindId, json: &str, view: bool) -> Vec<String> {
         let now = object(kind, json);
-        let change = Change { key: now.key.clone(), before: None, now: Seen::Present(now), live: true };
+        let change = Change {
+            key: now.key.clone(),
+            before: None,
+            now: Seen::Present(now),
+            live: true,
+            watched: false,
+        };
         definitions.learn(&change, view).iter().map(ToString::to_string).collect()
     }
 

@@ -5,8 +5,13 @@
 //! gone, its own workspace is asked, after the event and never through a view: is it the object alone that is
 //! gone?
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use mailboat_cluster::{Found, Read, ReadMode, Transport};
 use mailboat_engine::look::{Definition, Look, Serving, Sighted, identity};
 use mailboat_engine::role::Ground;
@@ -17,15 +22,25 @@ use mailboat_object::page::Page;
 use mailboat_object::timestamp::unix_seconds;
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Verb};
 
-/// More bindings than a workspace can hold.
-const BINDINGS_AT_MOST: u32 = 5_000;
+/// Bindings that are read at once.
+const BINDINGS_IN_A_PAGE: u32 = 500;
 
 /// Looks at a source's side. A fault means that nothing can be said.
 pub async fn look(transport: Arc<dyn Transport>, source: Key) -> Result<Look, Fault> {
+    let ground = ground(Arc::clone(&transport), source.cluster.clone(), source.kind.clone());
+    look_from(transport, source, ground).await
+}
+
+/// The same, from a ground that others may look from as well.
+pub(crate) async fn look_from(
+    transport: Arc<dyn Transport>,
+    source: Key,
+    ground: impl Future<Output = Result<Ground, Fault>>,
+) -> Result<Look, Fault> {
     let transport = &*transport;
     // The object comes last. It is known to be gone already; if what it rests on lives after that, it went alone. Asked
     // the other way round, a definition that ends in between would look like a kind that needs none.
-    let (workspace_lives, kind) = ground_of(transport, &source.cluster, &source.kind).await?;
+    let Ground { workspace_lives, kind } = ground.await?;
     match get(transport, &source).await {
         Ok(body) => Ok(Look { object: sighted(&body)?, workspace_lives, kind }),
         Err(fault) if fault.kind == FaultKind::NotFound => {
@@ -59,6 +74,53 @@ pub async fn ground(
     Ok(Ground { workspace_lives, kind })
 }
 
+/// Grounds that many looks share: a thousand objects that went together rest on one binding. A look may be told by any ground
+/// that was asked for after the look was wanted, and by none from before: so while one is under way, those that come wait
+/// together for the next.
+#[derive(Default)]
+pub(crate) struct Grounds {
+    of: BTreeMap<(ClusterId, KindId), Turns>,
+}
+
+type Shared = futures::future::Shared<BoxFuture<'static, Result<Ground, Fault>>>;
+
+struct Turns {
+    /// The last one that was begun, and whether it was sent.
+    last: Shared,
+    sent: Arc<AtomicBool>,
+}
+
+impl Grounds {
+    /// The ground of a kind, looked at from now on.
+    pub(crate) fn ask(
+        &mut self,
+        transport: &Arc<dyn Transport>,
+        cluster: &ClusterId,
+        kind: &KindId,
+    ) -> Shared {
+        // What is answered is told to those who hold it still.
+        self.of.retain(|_, turns| turns.last.peek().is_none());
+        let (cluster, kind) = (cluster.clone(), kind.clone());
+        let of = (cluster.clone(), kind.clone());
+        let before = match self.of.get(&of) {
+            Some(Turns { last, sent }) if !sent.load(Ordering::Acquire) => return last.clone(),
+            under_way => under_way.map(|turns| turns.last.clone()),
+        };
+        let sent = Arc::new(AtomicBool::new(false));
+        let (transport, to_be_sent) = (Arc::clone(transport), Arc::clone(&sent));
+        let asking = async move {
+            if let Some(before) = before {
+                drop(before.await);
+            }
+            to_be_sent.store(true, Ordering::Release);
+            ground(transport, cluster, kind).await
+        };
+        let last = asking.boxed().shared();
+        self.of.insert(of, Turns { last: last.clone(), sent });
+        last
+    }
+}
+
 /// Whether the workspace lives, and what serves the kind.
 async fn ground_of(
     transport: &dyn Transport,
@@ -88,16 +150,86 @@ async fn ground_of(
     if serves(&crds)? {
         definition = defined_by(transport, &cluster_scoped(cluster, crds, &kind.to_string())).await?;
     }
-    if definition.is_none() && serves(&bindings)? {
+    let binds = serves(&bindings)?;
+    if definition.is_none() && binds {
         definition = bound_by(transport, bindings, kind).await?;
     }
-    let serving = match definition {
-        _ if !serves(kind)? => Serving::Nothing,
-        Some(definition) => Serving::By(definition),
-        // A kind that is built in, or another server's behind this one.
-        None => Serving::Itself,
+    let serving = match (definition, catalog.find(kind)) {
+        (_, Found::NotServed | Found::Unknown(_)) if !serves(kind)? => Serving::Nothing,
+        (Some(definition), _) => Serving::By(definition),
+        (None, _) if is_built_in(kind, binds) => Serving::Itself,
+        (None, Found::Served(served)) if serves(&api_services())? => {
+            let name = format!("{}.{}", served.version, kind.group());
+            behind_it(transport, &cluster_scoped(cluster, api_services(), &name)).await?
+        }
+        // What the server said of itself a moment ago is over: what defined the kind is gone.
+        (None, _) => Serving::Nothing,
     };
     Ok((workspace_lives, serving))
+}
+
+/// Whether a kind is a server's own, so that nothing could be deleted with all of its objects. A workspace of kcp has few of
+/// these: what others have built in, Deployments for one, it has by a binding, if at all.
+fn is_built_in(kind: &KindId, workspace: bool) -> bool {
+    let (group, resource) = (kind.group(), kind.resource());
+    match group {
+        "" if workspace => BUILT_IN_CORE.contains(&resource),
+        "" => true,
+        _ if workspace => {
+            BUILT_IN_ANYWHERE.contains(&group) || ["core.kcp.io", "apis.kcp.io"].contains(&group)
+        }
+        _ => BUILT_IN_ANYWHERE.contains(&group) || BUILT_IN_CLUSTERS.contains(&group),
+    }
+}
+
+/// The kinds of the core group that every workspace serves.
+const BUILT_IN_CORE: [&str; 7] =
+    ["configmaps", "events", "limitranges", "namespaces", "resourcequotas", "secrets", "serviceaccounts"];
+/// The groups that clusters and workspaces serve by themselves.
+const BUILT_IN_ANYWHERE: [&str; 9] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "rbac.authorization.k8s.io",
+];
+/// The groups that clusters alone serve by themselves.
+const BUILT_IN_CLUSTERS: [&str; 13] = [
+    "apiregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "discovery.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+fn api_services() -> KindId {
+    KindId::new("apiregistration.k8s.io", "apiservices")
+}
+
+/// Whether another server behind this one serves a kind, by the APIService of its group. Those of CRDs name no server.
+async fn behind_it(transport: &dyn Transport, api_service: &Key) -> Result<Serving, Fault> {
+    match get(transport, api_service).await {
+        Ok(body) => {
+            let root = Raw::parse(&body).map_err(|malformed| unreadable(&malformed.to_string()))?;
+            let server = root.get(&["spec", "service", "name"]).is_some();
+            let ends = root.get(&["metadata", "deletionTimestamp"]).is_some();
+            Ok(if server && !ends { Serving::Itself } else { Serving::Nothing })
+        }
+        Err(fault) if fault.kind == FaultKind::NotFound => Ok(Serving::Nothing),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// An object that others rest on, as it stands; `None` if it is not there.
@@ -118,10 +250,25 @@ async fn bound_by(
     bindings: KindId,
     kind: &KindId,
 ) -> Result<Option<Definition>, Fault> {
-    let page = ReadMode::Page { limit: BINDINGS_AT_MOST, continue_token: None };
-    let body = transport.fetch(Read::all(bindings, page)).await?.whole().await?;
+    let mut continue_token = None;
+    loop {
+        let page = ReadMode::Page { limit: BINDINGS_IN_A_PAGE, continue_token };
+        let body = transport.fetch(Read::all(bindings.clone(), page)).await?.whole().await?;
+        if let Some(definition) = bound_on(&body, kind)? {
+            return Ok(Some(definition));
+        }
+        // A list that is not read to its end says of no binding that it is not there.
+        continue_token = Page::peek_continue(&body).filter(|token| !token.is_empty()).map(Cow::into_owned);
+        if continue_token.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
+/// The binding on a page that brings a kind.
+fn bound_on(body: &[u8], kind: &KindId) -> Result<Option<Definition>, Fault> {
     let limits = Limits { bytes: body.len(), ..Limits::default() };
-    let page = Page::parse(&body, limits).map_err(|malformed| unreadable(&malformed.to_string()))?;
+    let page = Page::parse(body, limits).map_err(|malformed| unreadable(&malformed.to_string()))?;
     for binding in page.items() {
         let root = Raw::parse(binding).map_err(|malformed| unreadable(&malformed.to_string()))?;
         let resources = root.get(&["status", "boundResources"]);
@@ -166,8 +313,12 @@ fn unreadable(why: &str) -> Fault {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
-    use futures::FutureExt as _;
-    use futures::future::{BoxFuture, ready};
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use futures::StreamExt as _;
+    use futures::future::ready;
     use mailboat_cluster::{Catalog, Lines};
     use mailboat_object::catalog::{Served, Verbs};
     use mailboat_object::wire::{Abilities, Reply};
@@ -178,6 +329,8 @@ mod tests {
     struct Emptied {
         catalog: Arc<Catalog>,
         objects: Vec<(&'static str, &'static str)>,
+        /// Its bindings, page by page.
+        pages: Vec<&'static str>,
     }
 
     impl Transport for Emptied {
@@ -192,8 +345,14 @@ mod tests {
             ready(answer).boxed()
         }
 
-        fn fetch(&self, _: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
-            panic!("nothing is listed here")
+        fn fetch(&self, read: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
+            let ReadMode::Page { continue_token, .. } = read.mode else { panic!("not a list") };
+            let page = self.pages.get(usize::from(continue_token.is_some()));
+            let page = Bytes::from_static(page.unwrap_or(&"{}").as_bytes());
+            let (line_bytes, pause) = (1 << 20, Duration::from_secs(1));
+            let limits = mailboat_cluster::lines::Limits { line_bytes, whole_bytes: line_bytes, pause };
+            let pieces = futures::stream::once(ready(Ok(page))).boxed();
+            ready(Ok(Lines::new(pieces, limits))).boxed()
         }
 
         fn catalog(&self) -> BoxFuture<'static, Result<Arc<Catalog>, Fault>> {
@@ -225,7 +384,7 @@ mod tests {
         for group in silent {
             catalog.doubt(group, "it does not answer");
         }
-        Emptied { catalog: Arc::new(catalog), objects: Vec::new() }
+        Emptied { catalog: Arc::new(catalog), objects: Vec::new(), pages: Vec::new() }
     }
 
     fn looked(server: Emptied) -> Result<Look, Fault> {
@@ -235,7 +394,8 @@ mod tests {
     fn looked_for(server: Emptied, kind: KindId) -> Result<Look, Fault> {
         let cluster = ClusterId::new("mailbox");
         let source = Key { cluster, kind, namespace: Name::new("till"), name: Name::new("pos") };
-        look(Arc::new(server), source).now_or_never().unwrap()
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(look(Arc::new(server), source))
     }
 
     #[test]
@@ -263,6 +423,111 @@ mod tests {
         // No CRD, and the kind is not served: not a kind that needs none.
         let look = looked_for(serving(&[crds], &[]), kind).unwrap();
         assert_eq!(look.kind, Serving::Nothing);
+    }
+
+    /// Discovery is asked first, lags behind, and serves what it knew when it fails.
+    #[test]
+    fn a_kind_without_its_definition_is_no_kind_that_needs_none() {
+        let crds = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let services = ("apiregistration.k8s.io", "apiservices");
+        let boats = ("sea.example.com", "boats");
+        let kind = |of: (&str, &str)| KindId::new(of.0, of.1);
+        let look = looked_for(serving(&[crds, boats], &[]), kind(boats)).unwrap();
+        assert_eq!(look.kind, Serving::Nothing, "it is in the catalog, and its CRD is gone");
+        let look = looked_for(serving(&[crds, boats, services], &[]), kind(boats)).unwrap();
+        assert_eq!(look.kind, Serving::Nothing, "nor is there another server");
+        let by = |service: &'static str| Emptied {
+            objects: vec![("v1.sea.example.com", service)],
+            ..serving(&[crds, boats, services], &[])
+        };
+        let local = r#"{"metadata":{},"spec":{"group":"sea.example.com"}}"#;
+        assert_eq!(looked_for(by(local), kind(boats)).unwrap().kind, Serving::Nothing, "that of the CRD");
+        let another = r#"{"metadata":{},"spec":{"service":{"name":"harbor"}}}"#;
+        assert_eq!(looked_for(by(another), kind(boats)).unwrap().kind, Serving::Itself);
+        // In a cluster Deployments are built in; in a workspace they come by a binding.
+        let deployments = ("apps", "deployments");
+        assert_eq!(
+            looked_for(serving(&[deployments], &[]), kind(deployments)).unwrap().kind,
+            Serving::Itself
+        );
+        let bindings = ("apis.kcp.io", "apibindings");
+        let unbound = |of| Emptied { pages: vec![r#"{"items":[]}"#], ..serving(&[bindings, of], &[]) };
+        for (of, built_in) in [(deployments, false), (("", "services"), false), (("", "configmaps"), true)] {
+            let found = looked_for(unbound(of), kind(of)).unwrap().kind;
+            assert_eq!(found, if built_in { Serving::Itself } else { Serving::Nothing }, "{of:?}");
+        }
+    }
+
+    #[test]
+    fn bindings_are_read_to_the_last_page() {
+        let (bindings, boats) = (("apis.kcp.io", "apibindings"), ("sea.example.com", "boats"));
+        let first = r#"{"metadata":{"continue":"more"},"items":[{"metadata":{"resourceVersion":"1"}}]}"#;
+        let last = r#"{"metadata":{},"items":[{"metadata":{"resourceVersion":"7","uid":"b"},"status":{"boundResources":
+            [{"group":"sea.example.com","resource":"boats","schema":{"identityHash":"0123456789abcdef"}}]}}]}"#;
+        let server = Emptied { pages: vec![first, last], ..serving(&[bindings, boats], &[]) };
+        let Serving::By(found) = looked_for(server, KindId::new(boats.0, boats.1)).unwrap().kind else {
+            panic!("no binding")
+        };
+        assert_eq!((found.version, found.identity), (Version(7), Some(Name::new("0123456789ab"))));
+    }
+
+    /// A server that counts how often it is asked what it serves, and says nothing before it is let.
+    struct Counting {
+        server: Emptied,
+        asked: Arc<AtomicUsize>,
+        gate: futures::future::Shared<futures::channel::oneshot::Receiver<()>>,
+    }
+
+    impl Transport for Counting {
+        fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Fault>> {
+            self.server.call(call)
+        }
+
+        fn fetch(&self, read: Read) -> BoxFuture<'static, Result<Lines, Fault>> {
+            self.server.fetch(read)
+        }
+
+        fn catalog(&self) -> BoxFuture<'static, Result<Arc<Catalog>, Fault>> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            let (gate, answer) = (self.gate.clone(), self.server.catalog());
+            async move {
+                let _ = gate.await;
+                answer.await
+            }
+            .boxed()
+        }
+
+        fn stale(&self) {}
+
+        fn abilities(&self) -> Abilities {
+            self.server.abilities()
+        }
+    }
+
+    #[test]
+    fn looks_that_are_wanted_together_share_their_ground_and_none_shares_an_older_one() {
+        let (open, gate) = futures::channel::oneshot::channel();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let server = serving(&[("", "configmaps")], &[]);
+        let transport: Arc<dyn Transport> =
+            Arc::new(Counting { server, asked: Arc::clone(&asked), gate: gate.shared() });
+        let (cluster, kind) = (ClusterId::new("mailbox"), KindId::new("", "configmaps"));
+        let mut grounds = Grounds::default();
+        let mut looks: Vec<_> = (0..500).map(|_| grounds.ask(&transport, &cluster, &kind)).collect();
+        assert!(looks.iter_mut().all(|look| look.now_or_never().is_none()));
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "none was sent when the last of them was wanted");
+        // These come when it is under way: it may have been answered before their events.
+        let mut later: Vec<_> = (0..500).map(|_| grounds.ask(&transport, &cluster, &kind)).collect();
+        assert!(later.iter_mut().all(|look| look.now_or_never().is_none()));
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "one at a time");
+        open.send(()).unwrap();
+        assert!(looks.into_iter().all(|look| look.now_or_never().is_some_and(|found| found.is_ok())));
+        assert!(later.into_iter().all(|look| look.now_or_never().is_some_and(|found| found.is_ok())));
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        // What is wanted after an answer is not told by it.
+        let last = grounds.ask(&transport, &cluster, &kind);
+        assert!(last.now_or_never().is_some_and(|found| found.is_ok()));
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
     }
 
     #[test]

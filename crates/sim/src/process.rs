@@ -380,7 +380,7 @@ impl Process {
                             self.store.remember(&mark.origin.key, mark.origin.version, &mut more);
                         }
                     }
-                    News::CaughtUp { .. } => {}
+                    News::CaughtUp { .. } | News::Stalled { .. } => {}
                     News::Scope { kind, place, known, .. } => {
                         configured |= *kind == placements();
                         let at_center = *place == view() || Servers::of(&ClusterId(place.0.clone())) == 0;

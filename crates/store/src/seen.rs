@@ -260,6 +260,8 @@ pub struct Change {
     pub now: Seen<Arc<Object>>,
     /// False while the first list is read: live changes go before these.
     pub live: bool,
+    /// The object was just shown by an event of a watch, and not by a list.
+    pub watched: bool,
 }
 
 /// One piece of news from the store. Replayed from the start, news give exactly what the store holds.
@@ -280,6 +282,13 @@ pub enum News {
         /// Whether an object that was not shown is now known to be absent. In a view that takes both the line
         /// for the place and the line for the cluster.
         known: Result<(), Doubt>,
+    },
+    /// The first list of a kind failed at an endpoint: it may take long until it is read. Told once.
+    Stalled {
+        /// Where.
+        place: PlaceId,
+        /// Which kind.
+        kind: KindId,
     },
     /// The link to an endpoint was lost and came back, and all that happened meanwhile is read now: what is shown of
     /// this kind is no longer behind.

@@ -35,6 +35,15 @@ pub(crate) use self::intake::By;
 pub use self::places::{Nature, Unopened};
 pub use self::range::Range;
 
+/// How a kind stands that was never listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Unlisted {
+    /// Its first list is being read, or about to be.
+    Yet,
+    /// That failed so far, and may for good.
+    Stalled,
+}
+
 /// All that is known. It belongs to one thread, and a `&Store` is the snapshot.
 #[derive(Default)]
 pub struct Store {
@@ -133,6 +142,25 @@ impl Store {
             Err(doubt) if doubt.is_behind() => Some(doubt),
             _ => feeds.any(Feed::is_catching_up).then_some(Doubt::CatchingUp),
         }
+    }
+
+    /// Whether some kind that is followed in a cluster was never listed there, so that nobody knows how much of it there is.
+    /// A list that is under way is told before one that cannot be read. A kind that is not served or may not be read is
+    /// neither, nor one whose view has no endpoint: there is nothing to wait for.
+    pub fn unlisted(&self, cluster: &ClusterId) -> Option<Unlisted> {
+        self.tracks.keys().filter_map(|kind| self.unlisted_kind(cluster, kind)).min()
+    }
+
+    /// The same of one kind.
+    pub fn unlisted_kind(&self, cluster: &ClusterId, kind: &KindId) -> Option<Unlisted> {
+        let (place, track) = self.covering(cluster, kind)?;
+        let home = self.home(place, cluster);
+        if track.total_doubt(cluster, home).is_some() {
+            return None;
+        }
+        let of_home = |endpoint: &EndpointId| home.is_none_or(|home| home == endpoint);
+        let feeds = track.feeds.iter().filter(|(endpoint, _)| of_home(endpoint)).map(|(_, feed)| feed);
+        feeds.filter(|feed| !feed.is_live()).filter_map(Feed::unlisted).min()
     }
 
     /// The `identityHash` under which a kind of a cluster is bound and believed, where bindings tell it. A binding that is
@@ -292,7 +320,7 @@ impl Store {
         &mut self,
         place: &PlaceId,
         key: &Key,
-        whole: Option<Arc<Object>>,
+        shown: Option<(Arc<Object>, By)>,
         before: Option<Arc<Object>>,
         live: bool,
         out: &mut Vec<News>,
@@ -304,11 +332,12 @@ impl Store {
             member.odd_mut().held.entry(Address::of(key)).or_insert((before, live));
             return;
         }
-        let now = match (self.get(key), whole) {
-            (Seen::Present(kept), Some(whole)) if kept.version == whole.version => Seen::Present(whole),
+        let watched = matches!(shown, Some((_, By::Event)));
+        let now = match (self.get(key), shown) {
+            (Seen::Present(kept), Some((whole, _))) if kept.version == whole.version => Seen::Present(whole),
             (now, _) => now.cloned(),
         };
-        out.push(News::Object(Change { key: key.clone(), before, now, live }));
+        out.push(News::Object(Change { key: key.clone(), before, now, live, watched }));
     }
 
     /// Tells what became known or doubtful of the place, and of those of its clusters that it may concern.
@@ -417,7 +446,7 @@ impl Store {
             let Address { namespace, name } = address;
             let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
             let now = self.get(&key).cloned();
-            out.push(News::Object(Change { key, before, now, live }));
+            out.push(News::Object(Change { key, before, now, live, watched: false }));
         }
     }
 

@@ -400,7 +400,7 @@ impl Role for SyncerRole {
         match news {
             News::Object(change) => self.confirm |= change.key.kind == ConfigKind::SyncerConfig.kind(),
             News::Scope { place, kind, known, .. } => self.tell_of_doubt(place, kind, known.err()),
-            News::CaughtUp { .. } => {}
+            News::CaughtUp { .. } | News::Stalled { .. } => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! Withdrawals that are held because they are many, and whose word lets them go.
 //!
 //! What a placement would withdraw because it was changed is confirmed on that placement. What no placement claims since the
-//! center started is a share of one mailbox, and is confirmed on the SyncTarget. Mailboxes whose SyncTargets are gone are
-//! confirmed on the provider's export. A placement that was deleted by itself was confirmed by that.
+//! center started is a share of one mailbox, and is confirmed on the SyncTarget; where it is much of all that stands in
+//! mailboxes, each SyncTarget asks for its part, however small, and all can be confirmed at once on the provider's export.
+//! Mailboxes whose SyncTargets are gone are confirmed there as well. A placement that was deleted by itself was confirmed by that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use mailboat_api::edge::AwaitedConfirmation;
 use mailboat_api::names::{annotation, export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::Engine;
-use mailboat_engine::plan::{ChangeId, Verdict};
+use mailboat_engine::plan::ChangeId;
 use mailboat_engine::role::Order;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
@@ -45,6 +46,8 @@ pub(super) enum Because {
     Deleted,
     /// It stands in an edge's mailbox, and no placement selects it.
     Unclaimed,
+    /// It stands in mailboxes, no placement selects it, and it is much of all that stands there.
+    Anywhere,
     /// They are mailboxes, and their SyncTargets are gone.
     Targets,
 }
@@ -69,6 +72,9 @@ impl Withheld {
             }
             Because::Unclaimed => {
                 ("no placement selects {} copies in this edge's mailbox", "this SyncTarget")
+            }
+            Because::Anywhere => {
+                ("no placement selects {} copies in the mailboxes of this provider", "this APIExport")
             }
             Because::Targets => {
                 ("the SyncTargets of {} mailboxes are gone, and all in these would go", "this APIExport")
@@ -207,12 +213,18 @@ impl CenterRole {
             for (scope, change, count) in engine.held_by_scope() {
                 let Some((key, because)) = self.subject_of(scope) else { continue };
                 let said = matches!(store.get(&key), Seen::Present(object) if confirms(object, change));
-                let given_up = because == Because::Unclaimed && self.are_given_up(change, store, engine);
+                let given_up = because == Because::Unclaimed && self.are_given_up(scope, store, engine);
                 if said || given_up || self.endings.is_withdrawn(&key) {
                     tracing::info!(%key, %change, count, "a large withdrawal is confirmed");
                     orders.push(Order::Confirm(scope.clone(), change));
                 } else {
-                    withheld.insert(key, Withheld { change, count, because });
+                    let asks = Withheld { change, count, because };
+                    if because == Because::Anywhere {
+                        // Mailboxes are asked about first: all that is in them goes with them.
+                        withheld.entry(key).or_insert(asks);
+                    } else {
+                        withheld.insert(key, asks);
+                    }
                 }
             }
         }
@@ -232,8 +244,9 @@ impl CenterRole {
         self.withheld = withheld;
     }
 
-    /// Whether all that is held by a change came from workspaces whose placements somebody let go of, each by its name.
-    fn are_given_up(&self, change: ChangeId, store: &Store, engine: &Engine) -> bool {
+    /// Whether all that would go from a scope, or may, came from workspaces whose placements somebody let go of, each by its
+    /// name.
+    fn are_given_up(&self, scope: &ScopeId, store: &Store, engine: &Engine) -> bool {
         let given_up = self.endings.given_up();
         let from_there = |slot: &Key| {
             let origin = store.get(slot).present().and_then(|copy| came_from(copy, &*self.marks));
@@ -242,8 +255,7 @@ impl CenterRole {
                 given_up.contains(&origin) && self.guard.read_there().contains(&origin) && !others
             })
         };
-        let held = |slot: &&Key| engine.verdict(slot) == Some(&Verdict::Held(change));
-        !given_up.is_empty() && engine.slots().filter(held).all(from_there)
+        !given_up.is_empty() && engine.losers(scope).all(from_there)
     }
 
     /// Says on the provider's export what can be confirmed there, once it is known. Says when to ask again.
@@ -272,6 +284,7 @@ impl CenterRole {
     fn subject_of(&self, scope: &ScopeId) -> Option<(Key, Because)> {
         match scope.0.as_str().split_once('/') {
             None if scope.0.as_str() == mailbox::MAILBOXES => Some((self.export(), Because::Targets)),
+            None if *scope == ScopeId::unclaimed_anywhere() => Some((self.export(), Because::Anywhere)),
             Some(("placement" | "slices", rest)) => {
                 let (cluster, name) = rest.split_once('/')?;
                 let kind = KindId::new(group::EDGE, "edgeplacements");

@@ -56,10 +56,11 @@ impl Engine {
         if !self.unsettled.is_empty() {
             self.settle(store);
         }
+        self.inform_anew();
         self.try_those_away(now);
         while self.flights.places_taken(now) < self.options.in_flight {
             let Some((slot, _)) = self.plans.pop(now) else {
-                if !self.unsettled.is_empty() {
+                if !self.unsettled.is_empty() || self.breaker.is_stirred() {
                     return Next::Again;
                 }
                 let away = self.away.values().filter(|away| !away.trying).map(|away| away.until).min();

@@ -6,9 +6,10 @@ use mailboat_object::digest::Digest;
 use mailboat_object::key::Key;
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
-use mailboat_store::store::Store;
+use mailboat_store::store::{Store, Unlisted};
 use smallvec::SmallVec;
 
+use super::settle::scope_of;
 use super::{Engine, urgency};
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
@@ -110,8 +111,18 @@ impl Engine {
                 let gone = SourceGone::new((*source_key).clone(), absence);
                 self.forget_fan(id, Some(&gone));
             }
+            // One page after the other, each would be few.
+            Seen::Present(source)
+                if !fan.watched_end
+                    && self.waits_for_us(source)
+                    && store.unlisted_kind(&source_key.cluster, &source_key.kind) == Some(Unlisted::Yet) =>
+            {
+                let reason = "it is being deleted, and what else is is still being listed".to_owned();
+                self.hold_fan(id, Hold { reason, on: Some((*source_key).clone()) });
+            }
             Seen::Present(source) => {
                 let source = Arc::clone(source);
+                let Some(fan) = self.fans.get_mut(id) else { return };
                 fan.finalizes = false;
                 fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
@@ -236,6 +247,9 @@ impl Engine {
         let wants = route.project(source, first, &view);
         self.fans.note(view.take_reads(), Reader::Fan(id));
         let wants: Arc<[Want]> = match wants {
+            Ok(wants) if let Some(hold) = made_of_others(route, source, &wants) => {
+                return self.hold_fan(id, hold);
+            }
             Ok(wants) => wants.into(),
             Err(hold) => return self.hold_fan(id, hold),
         };
@@ -259,6 +273,7 @@ impl Engine {
         let view = View::finding(store, &self.copies);
         let wants = route.project(source, destination, &view);
         self.fans.note(view.take_reads(), Reader::Leg(id, to));
+        let wants = wants.and_then(|wants| made_of_others(route, source, &wants).map_or(Ok(wants), Err));
         match wants {
             Err(hold) => {
                 let Some(fan) = self.fans.get_mut(id) else { return };
@@ -288,7 +303,7 @@ impl Engine {
         let slots: SmallVec<[SlotId; 2]> = wants.iter().map(|want| self.slots.at(&want.slot)).collect();
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.finalizes |= wants.iter().any(|want| want.policy.finalizer);
-        let (identified, live) = (fan.identified, fan.urgency.is_live());
+        let (identified, live, watched) = (fan.identified, fan.urgency.is_live(), fan.watched_end);
         let mut dropped = fan.change_leg(to, |leg| leg.replace(&slots));
         dropped.retain(|slot| !slots.contains(slot));
         if !dropped.is_empty() {
@@ -296,6 +311,7 @@ impl Engine {
         }
         for (slot, want) in slots.into_iter().zip(wants) {
             let claim = Claim { rank: Arc::clone(&rank), fan: id, to };
+            let ends = want.policy.finalizer && !watched && self.waits_for_us(source);
             let Key { cluster, kind, .. } = &want.origin.key;
             let identified = if want.origin.key == source.key {
                 identified
@@ -310,16 +326,22 @@ impl Engine {
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }
-                let key = state.key.clone();
-                self.breaker.recall(&route.head().scope, &key);
             }
             self.belong(slot);
+            if ends {
+                // Claimed still, and about to go: settled with all that goes from its scope.
+                self.unsettled.insert(slot);
+            } else {
+                if let Some(state) = self.slots.get(slot) {
+                    self.breaker.recall(&scope_of(state), &state.key);
+                }
+                self.unsettled.remove(&slot);
+            }
             self.owe(slot, &source.key.cluster, source.version);
             self.stand_anew(slot);
             if joins {
                 self.notice_claims(slot);
             }
-            self.unsettled.remove(&slot);
             // Nobody's edit waits until all that a first listing showed was delivered.
             self.plan_later(slot, urgency(&want.slot, live));
         }
@@ -330,9 +352,13 @@ impl Engine {
         let best = self.slots.get(slot).and_then(|state| self.fans.get(state.claims.first()?.fan));
         let entry = best.and_then(|fan| self.routes.get(fan.route.0 as usize));
         let Some(scope) = entry.map(|entry| entry.scope.clone()) else { return };
-        if let Some(state) = self.slots.get_mut(slot) {
-            state.scope = Some(scope);
-        }
+        let Some(state) = self.slots.get_mut(slot).filter(|state| state.scope.as_ref() != Some(&scope))
+        else {
+            return;
+        };
+        // Whatever was asked or said about it there is over: it is another's now, and nobody's any more to the one before.
+        self.breaker.recall(&scope_of(state), &state.key);
+        state.scope = Some(scope);
     }
 
     /// Whether a slot is as wanted already, by the same claim, so that there is nothing to decide about it. What was
@@ -364,4 +390,14 @@ impl Engine {
     pub(crate) fn lane(&self, fan: FanId) -> RouteIndex {
         self.fans.get(fan).map_or(RouteIndex(u32::MAX), |fan| fan.route)
     }
+}
+
+/// Why wants are not delivered that are copies of other objects than their route names: after a restart nobody would know who
+/// may claim them.
+fn made_of_others(route: &dyn Route, source: &Object, wants: &[Want]) -> Option<Hold> {
+    let known = |origin: &Key| *origin == source.key || route.relates().contains(&origin.kind);
+    let other = wants.iter().map(|want| &want.origin.key).find(|origin| !known(origin))?;
+    let reason =
+        format!("it is a copy of {other}, and its route does not say that it makes any of that kind");
+    Some(Hold { reason, on: Some(other.clone()) })
 }

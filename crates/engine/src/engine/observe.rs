@@ -11,6 +11,7 @@ use mailboat_store::store::Store;
 
 use super::sight::namespace_of;
 use super::{Engine, keys, of_kind, urgency};
+use crate::fans::FanId;
 use crate::plan::{Verdict, Wait};
 use crate::queue::Urgency;
 use crate::slots::SlotId;
@@ -24,6 +25,11 @@ impl Engine {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
             News::CaughtUp { kind, .. } => self.settle_all_waiting(store, None, kind),
+            // Whoever waits for that list is asked about what is to go meanwhile.
+            News::Stalled { kind, .. } => {
+                self.settle_all_waiting(store, None, kind);
+                self.settle_listed(store, None);
+            }
         }
     }
 
@@ -45,7 +51,10 @@ impl Engine {
                     }
                     self.evaluate_later(fan, urgency);
                 }
-                (_, Some(fan)) => self.evaluate_later(fan, urgency),
+                (_, Some(fan)) => {
+                    self.watch_end(fan, change);
+                    self.evaluate_later(fan, urgency);
+                }
                 (Seen::Absent(_), None) => {}
             }
         }
@@ -54,6 +63,17 @@ impl Engine {
         self.house(&change.key, urgency);
         self.settle_waiting(store, &change.key);
         self.report_is_shown(change);
+    }
+
+    /// Notes whether a source was seen to begin to be deleted. One that a list shows so may be one of thousands.
+    fn watch_end(&mut self, fan: FanId, change: &Change) {
+        let Seen::Present(now) = &change.now else { return };
+        let began = change.before.as_ref().is_none_or(|before| !before.deleting || before.uid != now.uid);
+        if let Some(fan) = self.fans.get_mut(fan)
+            && (began || !now.deleting)
+        {
+            fan.watched_end = now.deleting && change.watched && change.before.is_some();
+        }
     }
 
     /// A copy that is sought came, went, or is one of another object now: who asked for it is told.
@@ -170,6 +190,7 @@ impl Engine {
             self.house(&namespace, Urgency::Listed);
         }
         self.settle_all_waiting(store, cluster, kind);
+        self.settle_listed(store, cluster);
         self.report_again(cluster, kind);
     }
 }

@@ -1,16 +1,16 @@
 //! Settling what nobody claims: why it is unwanted, and whether the breaker lets it go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
-use mailboat_store::seen::Seen;
-use mailboat_store::store::Store;
+use mailboat_store::seen::{Doubt, Seen};
+use mailboat_store::store::{Store, Unlisted};
 
 use super::sight::{Sight, WantedHere};
 use super::{Engine, of_kind};
-use crate::breaker::ScopeId;
+use crate::breaker::{Expected, ScopeId};
 use crate::fans::RouteIndex;
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
@@ -25,39 +25,98 @@ impl Engine {
     /// Called when nothing waits for evaluation.
     pub(crate) fn settle(&mut self, store: &Store) {
         let unsettled = std::mem::take(&mut self.unsettled);
-        let mut scopes = BTreeSet::new();
-        let mut waiting = Vec::new();
+        let mut scopes = BTreeMap::new();
+        let mut undecided = Vec::new();
         for id in &unsettled {
             let Some(state) = self.slots.get(*id) else { continue };
-            if !state.claims.is_empty() {
-                continue;
-            }
             let scope = scope_of(state);
+            let settling = scopes.entry(scope.clone()).or_insert_with(|| Settling {
+                was_asking: self.breaker.is_asking(&scope),
+                unlisted: store.unlisted(&state.key.cluster).filter(|_| state.scope.is_none()),
+            });
+            if let Some(unlisted) = settling.unlisted {
+                self.await_lists(*id, unlisted);
+            }
             self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
-            match known_target(store, state).map(|target| self.our_mark_on(target)) {
-                Some(Some(mark)) => {
-                    if let Ok(evidence) = self.evidence(store, state, &mark) {
-                        self.breaker.propose(&scope, &state.key, &evidence);
-                    } else {
-                        self.breaker.recall(&scope, &state.key);
-                        waiting.push((source_of(state, &mark).clone(), *id));
-                    }
+            match self.unwanted(store, state) {
+                Some(Ok(evidence)) => self.breaker.propose(&scope, &state.key, &evidence),
+                Some(Err(unclear)) => {
+                    self.breaker.doubt(&scope, &state.key);
+                    undecided.push((*id, unclear));
                 }
-                // Counted before it is read: one after the other, each would be the only one.
-                None if self.would_go_unread(store, state) => self.breaker.expect(&scope, &state.key),
-                Some(None) | None => {}
+                None => {}
             }
-            scopes.insert(scope);
         }
-        for (source, id) in waiting {
-            self.waiting.entry(source).or_default().insert(id);
-        }
-        for scope in scopes {
-            self.breaker.evaluated(&scope);
+        self.expect(store, &scopes, undecided);
+        for (scope, Settling { unlisted, .. }) in scopes {
+            self.breaker.evaluated(&scope, unlisted == Some(Unlisted::Stalled));
         }
         for id in unsettled {
             self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+        }
+    }
+
+    /// Why what stands in a slot is unwanted, or why that cannot be said; nothing if nothing of ours is
+    /// known to stand there, or to have stood.
+    fn unwanted(&self, store: &Store, state: &SlotState) -> Option<Result<Evidence, Unclear>> {
+        if !state.claims.is_empty() {
+            // Claimed, and to go all the same: its source is being deleted and waits for that.
+            let mark = self.our_mark_on(known_target(store, state)?)?;
+            return match self.wanted_of(store, state, Some(&mark)) {
+                (WantedHere::No(evidence), _) => Some(Ok(evidence)),
+                (WantedHere::By(_) | WantedHere::Undecided(_), _) => None,
+            };
+        }
+        match known_target(store, state).map(|target| self.our_mark_on(target)) {
+            Some(Some(mark)) => Some(self.evidence(store, state, &mark)),
+            // Counted before it is read: one after the other, each would be the only one.
+            None if self.would_go_unread(store, state) => Some(Err(Unclear::at(
+                &state.key,
+                "it is not shown and was not read yet",
+                Some(Expected::Whenever),
+            ))),
+            Some(None) | None => None,
+        }
+    }
+
+    /// Lets what is undecided wait for its source, and counts it with what is to go from its scope. Where nothing was to go
+    /// before, nobody has counted what was undecided until now.
+    fn expect(
+        &mut self,
+        store: &Store,
+        scopes: &BTreeMap<ScopeId, Settling>,
+        undecided: Vec<(SlotId, Unclear)>,
+    ) {
+        let begins =
+            |scope: &ScopeId, settling: &Settling| !settling.was_asking && self.breaker.is_asking(scope);
+        let fresh: BTreeSet<&ScopeId> =
+            scopes.iter().filter(|(scope, one)| begins(scope, one)).map(|(scope, _)| scope).collect();
+        let mut expected = undecided;
+        if !fresh.is_empty() {
+            let anywhere = fresh.iter().any(|scope| scope.is_unclaimed());
+            let known: BTreeSet<SlotId> = expected.iter().map(|(id, _)| *id).collect();
+            for id in self.slots.unclaimed().into_iter().filter(|id| !known.contains(id)) {
+                let Some(state) = self.slots.get(id) else { continue };
+                let of_it = state.scope.as_ref().map_or(anywhere, |scope| fresh.contains(scope));
+                if of_it && let Some(Err(unclear)) = self.unwanted(store, state) {
+                    expected.push((id, unclear));
+                }
+            }
+        }
+        for (id, unclear) in expected {
+            let Some(state) = self.slots.get(id) else { continue };
+            // What was seen to be deleted while we watched counts no more when it is undecided than when it is decided.
+            let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
+            if let Some(when) = unclear.expected.filter(|_| counts) {
+                self.breaker.expect(&scope_of(state), &state.key, when);
+            }
+            let mark = known_target(store, state).and_then(|target| self.our_mark_on(target));
+            let source = mark.map(|mark| source_of(state, &mark).clone());
+            let besides = unclear.hold.on.as_ref().filter(|on| source.is_some() && **on != state.key);
+            for awaited in source.iter().chain(besides) {
+                self.waiting.entry(awaited.clone()).or_default().insert(id);
+            }
         }
     }
 
@@ -65,21 +124,55 @@ impl Engine {
     /// show it.
     fn would_go_unread(&self, store: &Store, state: &SlotState) -> bool {
         let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
-        let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
-        unread
-            && counts
-            && state.record.uid.is_some()
-            && state.passing.reading == Reading::None
-            && self.configuration.is_some()
+        unread && state.record.uid.is_some() && state.passing.reading == Reading::None
+    }
+
+    /// Lets what nobody claims hear when more is known of what was never listed in its cluster.
+    fn await_lists(&mut self, id: SlotId, unlisted: Unlisted) {
+        let Some(cluster) = self.slots.get(id).map(|state| state.key.cluster.clone()) else { return };
+        let waiting = self.unlisted.entry(cluster).or_insert((unlisted, BTreeSet::new()));
+        waiting.0 = unlisted;
+        waiting.1.insert(id);
+    }
+
+    /// More may be known of what was never listed, in one cluster or in any.
+    pub(crate) fn settle_listed(&mut self, store: &Store, cluster: Option<&ClusterId>) {
+        let concerned = |other: &ClusterId| cluster.is_none_or(|cluster| cluster == other);
+        let changed = |(cluster, (unlisted, _)): &(&ClusterId, &(Unlisted, BTreeSet<SlotId>))| {
+            concerned(cluster) && store.unlisted(cluster) != Some(*unlisted)
+        };
+        let changed: Vec<ClusterId> =
+            self.unlisted.iter().filter(changed).map(|(cluster, _)| cluster.clone()).collect();
+        for cluster in changed {
+            let Some((_, slots)) = self.unlisted.remove(&cluster) else { continue };
+            for slot in slots {
+                self.plan_later(slot, Urgency::Listed);
+            }
+        }
+    }
+
+    /// Looks again at what waits for an answer to another question than is asked by now, or to none.
+    pub(super) fn inform_anew(&mut self) {
+        for slot in self.breaker.take_misinformed() {
+            let Some(id) = self.slots.find(&slot) else { continue };
+            if self.slots.get(id).is_some_and(|state| !state.under_way) {
+                self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+            }
+        }
     }
 
     /// Lets what nobody claims, and of which nothing can be said now, hear when more is known of its source. What was
     /// clear when it was settled may not be any more when it is planned.
     pub(super) fn await_source(&mut self, id: SlotId, sight: &Sight) {
-        let (WantedHere::Undecided(_), Marked::Ours(mark)) = (&sight.wanted, &sight.marked) else { return };
+        let (WantedHere::Undecided(hold), Marked::Ours(mark)) = (&sight.wanted, &sight.marked) else {
+            return;
+        };
         let Some(state) = self.slots.get(id).filter(|state| state.claims.is_empty()) else { return };
         let source = source_of(state, mark).clone();
-        self.waiting.entry(source).or_default().insert(id);
+        let besides = hold.on.clone().filter(|on| *on != state.key);
+        for awaited in std::iter::once(source).chain(besides) {
+            self.waiting.entry(awaited).or_default().insert(id);
+        }
     }
 
     /// Settles once more what would be withdrawn for a reason that the breaker was not asked about; true if so. Since it was
@@ -155,7 +248,7 @@ impl Engine {
         if state.counted == belongs {
             return;
         }
-        let everything = unclaimed(&state.key.cluster);
+        let everything = ScopeId::unclaimed(&state.key.cluster);
         for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything)) {
             self.breaker.departed(scope);
         }
@@ -166,17 +259,26 @@ impl Engine {
     }
 
     /// Why nobody wants this slot, or why that cannot be said.
-    pub(crate) fn evidence(&self, store: &Store, state: &SlotState, mark: &Mark) -> Result<Evidence, Hold> {
-        let hold = |reason: &str| Hold { reason: reason.to_owned(), on: Some(mark.origin.key.clone()) };
+    pub(crate) fn evidence(
+        &self,
+        store: &Store,
+        state: &SlotState,
+        mark: &Mark,
+    ) -> Result<Evidence, Unclear> {
+        let unclear = |reason: &str, expected| Unclear::at(&mark.origin.key, reason, expected);
+        let source = source_of(state, mark);
+        let of_source = |doubt: Doubt| {
+            let reason = format!("what is known of its source: {doubt}");
+            unclear(&reason, Some(expected(store, source, doubt)))
+        };
         if !self.evaluations.is_empty() {
-            return Err(hold("its configuration is being evaluated"));
+            return Err(unclear("its configuration is being evaluated", Some(Expected::Soon)));
         }
         // A list of targets that is not complete is half a picture: what else would go with it is not known.
         if let Err(doubt) = store.range(&state.key.cluster, &state.key.kind, None) {
             let reason = format!("what is known of its place: {doubt}");
-            return Err(Hold { reason, on: Some(state.key.clone()) });
+            return Err(Unclear::at(&state.key, &reason, Some(expected(store, &state.key, doubt))));
         }
-        let source = source_of(state, mark);
         let routes = self.routes_between(source, &state.key.cluster);
         if !routes.is_empty() {
             match store.get(source) {
@@ -185,12 +287,13 @@ impl Engine {
                         Some(gone) => (**gone).clone(),
                         None => SourceGone::new(source.clone(), absence),
                     };
-                    return Ok(Evidence::SourceGone(gone));
+                    return self.once_listed(store, state, Evidence::SourceGone(gone));
                 }
                 Seen::Unknown(_) if broken(Mutation::UnknownIsUnwanted) => {}
-                Seen::Unknown(doubt) => return Err(hold(&format!("what is known of its source: {doubt}"))),
+                Seen::Unknown(doubt) => return Err(of_source(doubt)),
                 Seen::Present(source) if went_back(source, mark) => {
-                    return Err(hold("its source shows an older version than was delivered"));
+                    let reason = "its source shows an older version than was delivered";
+                    return Err(unclear(reason, Some(Expected::Whenever)));
                 }
                 Seen::Present(_) => {
                     // As it was last shown it is not selected. It may have been changed since so that it is, by whoever
@@ -198,15 +301,17 @@ impl Engine {
                     if let Some(doubt) = store.behind(&source.cluster, &source.kind)
                         && !broken(Mutation::BehindIsCurrent)
                     {
-                        return Err(hold(&format!("what is known of its source: {doubt}")));
+                        return Err(of_source(doubt));
                     }
                     for route in routes {
                         let fan = self.fans.find(route, source).and_then(|fan| self.fans.get(fan));
-                        let fan = fan.ok_or_else(|| hold("its source was not evaluated yet"))?;
+                        let fan = fan.ok_or_else(|| {
+                            unclear("its source was not evaluated yet", Some(Expected::Soon))
+                        })?;
                         // A route that cannot say what becomes of the source may mean this very slot: after a restart
                         // nobody has claimed it yet.
                         if let Some(hold) = fan.undecided() {
-                            return Err(hold.clone());
+                            return Err(Unclear { hold: hold.clone(), expected: Some(Expected::Whenever) });
                         }
                     }
                 }
@@ -217,13 +322,92 @@ impl Engine {
             // withdraws it, and that counts.
             return Ok(Evidence::SourceGone((**gone).clone()));
         }
+        self.no_relation(store, &mark.origin.key, &state.key.cluster)?;
+        let deselected = |configuration: WholeConfiguration| {
+            self.once_listed(store, state, Evidence::Deselected(configuration.does_not_select()))
+        };
         match self.configuration {
-            Some(configuration) => Ok(Evidence::Deselected(configuration.does_not_select())),
-            None if broken(Mutation::HalfAConfiguration) => {
-                Ok(Evidence::Deselected(WholeConfiguration::known(0).does_not_select()))
+            Some(configuration) => deselected(configuration),
+            None if broken(Mutation::HalfAConfiguration) => deselected(WholeConfiguration::known(0)),
+            // Before it was known for the first time, that nobody claims something says nothing yet.
+            None => {
+                let expected = self.was_known.then_some(Expected::Whenever);
+                Err(unclear("the configuration is not known as a whole yet", expected))
             }
-            None => Err(hold("the configuration is not known as a whole yet")),
         }
+    }
+
+    /// Whether all is decided that may bring a copy of an object to a cluster along with another source.
+    fn no_relation(&self, store: &Store, origin: &Key, cluster: &ClusterId) -> Result<(), Unclear> {
+        for route in self.routes_relating(origin, cluster) {
+            let head =
+                self.routes.get(route.0 as usize).and_then(|entry| entry.route.as_ref()).map(|r| r.head());
+            for sources in head.into_iter().flat_map(|head| &head.sources) {
+                let at = sources.cluster.as_ref().unwrap_or(&origin.cluster);
+                let any = Key {
+                    cluster: at.clone(),
+                    kind: sources.kind.clone(),
+                    namespace: Name::EMPTY,
+                    name: Name::EMPTY,
+                };
+                let listed = store.range(at, &sources.kind, None).map(|_| ());
+                let doubt = listed.err().or_else(|| store.behind(at, &sources.kind));
+                if let Some(doubt) = doubt {
+                    let reason =
+                        format!("what is known of {} that may bring it along: {doubt}", sources.kind);
+                    return Err(Unclear::at(&any, &reason, Some(expected(store, &any, doubt))));
+                }
+            }
+            let mut fans = self.fans.of_route(route).into_iter().filter_map(|fan| self.fans.get(fan));
+            if let Some(hold) = fans.find_map(|fan| fan.undecided().map(|hold| (fan, hold))) {
+                let (fan, hold) = hold;
+                let hold = Hold { on: Some((*fan.source).clone()), ..hold.clone() };
+                return Err(Unclear { hold, expected: Some(Expected::Whenever) });
+            }
+        }
+        Ok(())
+    }
+
+    /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is
+    /// being listed there for the first time, nobody knows how much else would go.
+    fn once_listed(&self, store: &Store, state: &SlotState, evidence: Evidence) -> Result<Evidence, Unclear> {
+        if state.scope.is_none() && store.unlisted(&state.key.cluster) == Some(Unlisted::Yet) {
+            let reason = "what else stands in its cluster is still being listed";
+            return Err(Unclear::at(&state.key, reason, Some(Expected::Soon)));
+        }
+        Ok(evidence)
+    }
+}
+
+/// A scope while it is settled.
+struct Settling {
+    /// Something of it was to go before.
+    was_asking: bool,
+    /// It is that of what nobody claims, and something in its cluster was never listed.
+    unlisted: Option<Unlisted>,
+}
+
+/// Why it cannot be said whether a slot is wanted.
+pub(crate) struct Unclear {
+    pub(crate) hold: Hold,
+    /// When it will be, if it is to be counted with what goes.
+    expected: Option<Expected>,
+}
+
+impl Unclear {
+    fn at(on: &Key, reason: &str, expected: Option<Expected>) -> Self {
+        Self { hold: Hold { reason: reason.to_owned(), on: Some(on.clone()) }, expected }
+    }
+}
+
+/// When more is known of an object than this: what is being read is read in a moment, or turns out not to be readable.
+fn expected(store: &Store, of: &Key, doubt: Doubt) -> Expected {
+    match doubt {
+        Doubt::NotListed if store.unlisted_kind(&of.cluster, &of.kind) == Some(Unlisted::Stalled) => {
+            Expected::Whenever
+        }
+        Doubt::NotListed | Doubt::Relisting | Doubt::CatchingUp => Expected::Soon,
+        _ => Expected::Whenever,
     }
 }
 
@@ -243,17 +427,13 @@ fn source_of<'a>(state: &'a SlotState, mark: &'a Mark) -> &'a Key {
 
 /// What the breaker counts a slot with: the scope that last claimed it, or its cluster.
 pub(crate) fn scope_of(state: &SlotState) -> ScopeId {
-    state.scope.clone().unwrap_or_else(|| unclaimed(&state.key.cluster))
+    state.scope.clone().unwrap_or_else(|| ScopeId::unclaimed(&state.key.cluster))
 }
 
 /// The scopes that an object of one of them counts in. What nobody claims after a restart is a share of all that is
 /// ours in its cluster: which part of the configuration it once belonged to is not known any more.
 fn counting<'a>(scope: &'a ScopeId, everything: &'a ScopeId) -> impl Iterator<Item = &'a ScopeId> {
     std::iter::once(scope).chain((scope != everything).then_some(everything))
-}
-
-fn unclaimed(cluster: &ClusterId) -> ScopeId {
-    ScopeId(Name::new(&format!("unclaimed/{cluster}")))
 }
 
 /// Whether a source shows an older version than a copy remembers of it: its server was restored from a backup.

@@ -94,7 +94,7 @@ impl Engine {
         Some(Sight { target, source, marked, proof, wanted, likeness })
     }
 
-    fn wanted_of(
+    pub(super) fn wanted_of(
         &self,
         store: &Store,
         state: &SlotState,
@@ -104,7 +104,7 @@ impl Engine {
             return match mark {
                 Some(mark) => match self.evidence(store, state, mark) {
                     Ok(evidence) => (WantedHere::No(evidence), None),
-                    Err(hold) => (WantedHere::Undecided(hold), None),
+                    Err(unclear) => (WantedHere::Undecided(unclear.hold), None),
                 },
                 // Nothing of ours stands there: there is nothing to withdraw, whatever the reason.
                 None => match self.configuration {
@@ -154,6 +154,7 @@ impl Engine {
                     match ending {
                         Some(deleting) => {
                             let deleting = deleting.remembering(state.passing.ending.as_deref());
+                            let deleting = deleting.watched(fan.watched_end);
                             (WantedHere::No(Evidence::SourceDeleting(deleting)), Some(source))
                         }
                         None => (WantedHere::By(Box::new(want)), Some(source)),
@@ -189,6 +190,11 @@ impl Engine {
     pub(super) fn bears_finalizer(&self, object: &Object) -> bool {
         let ours = self.options.finalizer.as_ref();
         ours.is_some_and(|ours| object.finalizers().any(|finalizer| finalizer == ours.as_str()))
+    }
+
+    /// Whether a source is being deleted and waits for its copies.
+    pub(super) fn waits_for_us(&self, source: &Object) -> bool {
+        source.deleting && self.bears_finalizer(source)
     }
 
     /// Whether nothing of ours stands in a slot, and nothing is on its way there.

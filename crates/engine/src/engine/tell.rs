@@ -115,6 +115,11 @@ impl Engine {
         self.breaker.held()
     }
 
+    /// What would go from a scope, or may, and waits for a word on all of it.
+    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+        self.breaker.losers(scope)
+    }
+
     /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of all slots.
     pub fn placed_by(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
         let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;

@@ -257,3 +257,70 @@ fn a_finalizer_whose_route_went_while_nobody_ran_is_taken_off() {
     assert!(world.object(&copy()).is_none());
     assert_eq!(world.engine.slot_count(), 0, "nothing is left behind");
 }
+
+/// Sources that wait for their copies, all but the first two of which begin to be deleted.
+fn ending(world: &mut World, count: usize) {
+    for n in 2..count {
+        world.remove(&key("workload", "configmaps", "till", &format!("c{n:02}")));
+    }
+}
+
+fn twenty_with_finalizers() -> World {
+    let mut world = world();
+    world.put(
+        &key("florin", "namespaces", "", "mapped-till"),
+        json!({ "apiVersion": "v1", "kind": "Namespace" }),
+    );
+    for n in 0..20 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    configure(&mut world, workload_syncer("w", "workload", FLORIN));
+    known(&mut world);
+    world.run();
+    assert_eq!(mapped(&world), 20);
+    world
+}
+
+fn mapped(world: &World) -> usize {
+    let objects = world.servers[&key("florin", "", "", "").cluster].objects.keys();
+    objects.filter(|key| key.namespace.as_str() == "mapped-till").count()
+}
+
+#[test]
+fn sources_that_are_seen_to_be_deleted_one_by_one_take_their_copies_along_unasked() {
+    let mut world = twenty_with_finalizers();
+    ending(&mut world, 20);
+    world.run_for(60_000);
+    assert_eq!((mapped(&world), world.engine.held().count()), (2, 0));
+}
+
+#[test]
+fn sources_that_a_list_shows_to_be_deleted_are_asked_about_when_they_are_many() {
+    let mut world = twenty_with_finalizers();
+    ending(&mut world, 20);
+    // Begun while no process ran.
+    world.restart(&KINDS);
+    configure(&mut world, workload_syncer("w", "workload", FLORIN));
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!(mapped(&world), 20, "nobody was asked");
+    let held: Vec<_> =
+        world.engine.held_by_scope().map(|(scope, change, n)| (scope.clone(), change, n)).collect();
+    let [(scope, change, 18)] = held.as_slice() else { panic!("{held:?}") };
+    assert!(world.engine.confirm(scope, *change));
+    world.run_for(60_000);
+    assert_eq!((mapped(&world), world.engine.held().count()), (2, 0));
+    let left = world.servers[&key("workload", "", "", "").cluster].objects.keys();
+    assert_eq!(left.filter(|key| key.kind.resource() == "configmaps").count(), 2, "none waits any more");
+}
+
+#[test]
+fn few_sources_that_a_list_shows_to_be_deleted_go_unasked() {
+    let mut world = twenty_with_finalizers();
+    ending(&mut world, 11);
+    world.restart(&KINDS);
+    configure(&mut world, workload_syncer("w", "workload", FLORIN));
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((mapped(&world), world.engine.held().count()), (11, 0));
+}

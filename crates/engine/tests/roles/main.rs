@@ -10,6 +10,7 @@ mod order;
 mod overlay;
 mod ownership;
 mod patches;
+mod piecemeal;
 mod prelude;
 mod properties;
 mod roles;

@@ -35,9 +35,13 @@ pub(crate) fn edition(number: u64) -> Digest {
 pub(crate) struct Skeleton {
     pub(crate) head: RouteHead,
     pub(crate) seeks: Vec<KindId>,
+    /// Kinds of which it makes copies that are their own, beside its source: of the object of the source's name.
+    pub(crate) relates: Vec<KindId>,
     pub(crate) select: Box<Select>,
     pub(crate) project: Box<Project>,
     pub(crate) policy: Arc<Policy>,
+    /// Whether it does not say so.
+    pub(crate) hides_relations: bool,
     /// Whether what a source is depends on where it goes.
     pub(crate) varies: bool,
     /// Whether it asks for nothing but its sources, whatever is served.
@@ -67,9 +71,11 @@ impl Skeleton {
                 kind,
             }]),
             seeks: Vec::new(),
+            relates: Vec::new(),
             select,
             project,
             policy: Arc::new(policy),
+            hides_relations: false,
             varies: true,
             asks_for_sources_alone: false,
             destinations: None,
@@ -92,6 +98,9 @@ impl Route for Skeleton {
     fn seeks(&self) -> &[KindId] {
         &self.seeks
     }
+    fn relates(&self) -> &[KindId] {
+        if self.hides_relations { &[] } else { &self.relates }
+    }
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         self.selections.fetch_add(1, Ordering::Relaxed);
         let to: Vec<DestinationId> = (self.select)(source, view)?.into_iter().map(DestinationId).collect();
@@ -111,14 +120,15 @@ impl Route for Skeleton {
                 if !slot.namespace.is_empty() {
                     body["metadata"]["namespace"] = json!(slot.namespace.as_str());
                 }
+                let related = self.relates.iter().find(|kind| **kind == slot.kind);
+                let related = related.map(|kind| Key { kind: kind.clone(), ..source.key.clone() });
+                let origin = match related.map(|related| view.get(&related)) {
+                    Some(Seen::Present(related)) => Origin::of(related),
+                    _ => origin.clone(),
+                };
                 let json: Arc<[u8]> = Arc::from(body.to_string().into_bytes());
                 let digest = digest_of(&json).unwrap();
-                Want {
-                    slot,
-                    origin: origin.clone(),
-                    body: Body { json, digest },
-                    policy: Arc::clone(&self.policy),
-                }
+                Want { slot, origin, body: Body { json, digest }, policy: Arc::clone(&self.policy) }
             })
             .collect())
     }

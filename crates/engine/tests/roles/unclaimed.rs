@@ -38,3 +38,50 @@ fn it_goes_when_all_that_stands_beside_it_is_known() {
     world.run();
     assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
 }
+
+/// A related object's copy is the related object's own. Its claim comes with another object, and nothing is known of that.
+#[test]
+fn a_related_copy_stays_as_long_as_what_brings_it_along_is_not_known() {
+    let related = key("florin", "secrets", "till", "tenant-related");
+    let mut world = world();
+    let publish = |world: &mut World| {
+        let mut route = publisher("pub", "tenant", FLORIN);
+        route.relates = vec![related.kind.clone()];
+        configure(world, route);
+        known(world);
+    };
+    let primary = key("tenant", "configmaps", "till", "pos");
+    world.put(&primary, config_map("1"));
+    world.put(&key("tenant", "secrets", "till", "pos"), config_map("s"));
+    publish(&mut world);
+    world.run();
+    assert!(world.object(&related).is_some());
+    let but = ("tenant", "configmaps");
+    world.restart_following(|cluster| KINDS.into_iter().filter(|kind| (cluster, *kind) != but).collect());
+    publish(&mut world);
+    world.begin_to_follow("tenant", "configmaps", Filter::All);
+    world.run_for(60_000);
+    assert!(world.object(&related).is_some(), "nobody has claimed it yet, and it was taken for unwanted");
+    world.unserve("tenant", "configmaps");
+    world.run_for(60_000);
+    assert!(world.object(&related).is_some(), "{}", explain(&world, &related));
+    // What brings it along is known, and does not any more.
+    world.remove(&primary);
+    world.find_again("tenant", "configmaps");
+    world.run_for(60_000);
+    assert!(world.object(&related).is_none(), "{}", explain(&world, &related));
+}
+
+#[test]
+fn a_copy_of_something_that_its_route_does_not_name_is_not_made() {
+    let mut world = world();
+    let mut route = publisher("pub", "tenant", FLORIN);
+    route.relates = vec![key("", "secrets", "", "").kind];
+    route.hides_relations = true;
+    world.put(&key("tenant", "configmaps", "till", "pos"), config_map("1"));
+    world.put(&key("tenant", "secrets", "till", "pos"), config_map("s"));
+    configure(&mut world, route);
+    known(&mut world);
+    world.run_for(60_000);
+    assert!(world.object(&key("florin", "secrets", "till", "tenant-related")).is_none());
+}

@@ -339,7 +339,7 @@ impl Record {
                 {
                     self.wrong.push(format!("{} by news: {}", change.key, describe(&change.now)));
                 }
-                News::Object(_) | News::CaughtUp { .. } => {}
+                News::Object(_) | News::CaughtUp { .. } | News::Stalled { .. } => {}
                 News::Scope { cluster, kind, known, .. } => self.standings.push(Standing {
                     at,
                     cluster: cluster.clone(),

@@ -75,7 +75,7 @@ impl Store {
             };
             if let Outcome::Changed(before) = outcome {
                 self.deletions.forget(&key);
-                self.announce_shown(&id.place, &key, Some(whole), before, live, out);
+                self.announce_shown(&id.place, &key, Some((whole, by)), before, live, out);
             }
         }
         if by == By::Event {
@@ -166,6 +166,7 @@ impl Store {
         let (list, version, live) = (feed.list, feed.version, feed.is_live());
         let past = std::mem::replace(&mut feed.went_back, false) && !broken(Mutation::PastIsPresent);
         feed.listed = Listed::Now;
+        feed.stalls = false;
         (feed.listed_at, feed.listed_after) = (version, lists);
         feed.doubt = None;
         for cluster in self.clusters_of(id) {
@@ -226,6 +227,10 @@ impl Store {
         // Nor does it tell more of a first list that is not complete than that.
         let link = matches!(doubt, Doubt::Lost | Doubt::Unreadable | Doubt::WentBack | Doubt::Relisting);
         if total || (link && !feed.is_complete()) {
+            let failed = !total && doubt != Doubt::Relisting;
+            if failed && !std::mem::replace(&mut feed.stalls, true) && !feed.is_live() {
+                out.push(News::Stalled { place: id.place.clone(), kind: id.kind.clone() });
+            }
             return;
         }
         feed.doubt = Some(doubt);

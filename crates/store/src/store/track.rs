@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mailboat_object::key::{ClusterId, Key, Name, Version};
 use mailboat_object::object::Object;
 
+use super::Unlisted;
 use super::entry::Address;
 use crate::interest::{EndpointId, Filter};
 use crate::mutation::{Mutation, broken};
@@ -40,6 +41,8 @@ pub(super) struct Feed {
     pub(super) unnamed: bool,
     /// The follower is to list anew at its next input.
     pub(super) relist: bool,
+    /// A list was never read to its end since, and the link was lost over it.
+    pub(super) stalls: bool,
 }
 
 impl Feed {
@@ -57,6 +60,7 @@ impl Feed {
             list_before: 0,
             unnamed: false,
             relist: false,
+            stalls: false,
         }
     }
 
@@ -75,6 +79,14 @@ impl Feed {
     /// Whether what it shows now is news and not the first listing.
     pub(super) fn is_live(&self) -> bool {
         self.listed != Listed::Never
+    }
+
+    /// How the first list stands, while nothing was listed; nothing if none will be.
+    pub(super) fn unlisted(&self) -> Option<Unlisted> {
+        match self.doubt? {
+            Doubt::NotListed if !self.stalls => Some(Unlisted::Yet),
+            doubt => (!doubt.is_total()).then_some(Unlisted::Stalled),
+        }
     }
 
     /// Whether the server shows an older state than it showed before.

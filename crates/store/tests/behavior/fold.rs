@@ -39,7 +39,7 @@ impl Fold {
                 assert_ne!(before, Some(*known), "told twice: {news:?}");
             }
             // It changes nothing of what is known.
-            News::CaughtUp { .. } => {}
+            News::CaughtUp { .. } | News::Stalled { .. } => {}
             News::Object(change) => self.change(change),
         }
     }

@@ -313,7 +313,7 @@ fn an_event_hands_out_the_whole_object_and_the_store_keeps_what_was_asked_for() 
             .iter()
             .filter_map(|news| match news {
                 News::Object(change) => Some(change),
-                News::Scope { .. } | News::CaughtUp { .. } => None,
+                News::Scope { .. } | News::CaughtUp { .. } | News::Stalled { .. } => None,
             })
             .collect();
         assert_eq!(changes.len(), 2, "listed, then changed: {changes:?}");

@@ -341,7 +341,7 @@ impl Rig {
             News::Scope { cluster, known, kind, .. } if *kind == configmaps() => {
                 Some((cluster.as_ref().map(ToString::to_string), *known))
             }
-            News::Scope { .. } | News::Object(_) | News::CaughtUp { .. } => None,
+            News::Scope { .. } | News::Object(_) | News::CaughtUp { .. } | News::Stalled { .. } => None,
         };
         self.news[point..].iter().filter_map(scope).collect()
     }
@@ -358,7 +358,7 @@ impl Rig {
                 let before = change.before.as_ref().map(|object| object.version.0);
                 Some((change.key.name.to_string(), before, now, change.live))
             }
-            News::Scope { .. } | News::Object(_) | News::CaughtUp { .. } => None,
+            News::Scope { .. } | News::Object(_) | News::CaughtUp { .. } | News::Stalled { .. } => None,
         };
         self.news[point..].iter().filter_map(change).collect()
     }

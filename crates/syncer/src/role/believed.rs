@@ -120,7 +120,7 @@ impl Believed {
                 }
                 false
             }
-            News::Object(_) | News::CaughtUp { .. } => false,
+            News::Object(_) | News::CaughtUp { .. } | News::Stalled { .. } => false,
         }
     }
 

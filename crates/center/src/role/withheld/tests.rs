@@ -86,6 +86,8 @@ fn mailboxes_whose_targets_are_gone_are_confirmed_on_the_providers_export() {
     let Some((key, because)) = subject("mailboxes") else { panic!("nowhere") };
     assert_eq!(key.to_string(), "espw|apiexports.apis.kcp.io edge.kubestellar.io");
     assert_eq!((subject("unclaimed/espw"), subject("unclaimed/other")), (Some((key, because)), None));
+    let anywhere = subject(ScopeId::unclaimed_anywhere().0.as_str());
+    assert_eq!(anywhere, Some((role.export(), Because::Anywhere)), "all that no placement selects, at once");
     let held = Withheld { change: ChangeId(0x00c0_ffee), count: 12, because };
     assert_eq!(
         held.message(),

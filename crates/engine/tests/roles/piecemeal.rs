@@ -1,0 +1,310 @@
+//! A large withdrawal of which little is known at a time is still one, and somebody is asked about all of it.
+
+use mailboat_engine::breaker::ScopeId;
+use mailboat_engine::plan::ChangeId;
+use mailboat_object::key::KindId;
+
+use crate::prelude::*;
+use crate::roles::edition;
+
+/// What sources are of in these tests; namespaces are there anyway.
+const PLACED: [&str; 3] = ["configmaps", "customizers", "secrets"];
+
+/// So many sources of each kind.
+fn put_sources(world: &mut World, kinds: &[&str], count: usize) {
+    for kind in kinds {
+        for n in 0..count {
+            world.put(&key("workload", kind, "till", &format!("c{n:02}")), config_map("1"));
+        }
+    }
+}
+
+/// One scope places these kinds at these edges, or nowhere: one route for each kind.
+fn place(world: &mut World, kinds: &[&str], to: &[u32], number: u64) {
+    for kind in kinds {
+        let mut route = translator(&format!("p1-{kind}"), to);
+        route.head.scope = ScopeId(Name::new("p1"));
+        route.head.configuration = edition(number);
+        route.head.sources[0].kind = kind_of(kind);
+        configure(world, route);
+    }
+}
+
+fn kind_of(kind: &str) -> KindId {
+    key("workload", kind, "", "").kind
+}
+
+/// How many copies stand in a cluster.
+fn left_in(world: &World, cluster: &str) -> usize {
+    let copies = world.servers[&key(cluster, "namespaces", "", "").cluster].objects.keys();
+    copies.filter(|key| PLACED.iter().any(|kind| kind_of(kind) == key.kind)).count()
+}
+
+fn held(world: &World) -> Vec<(String, ChangeId, usize)> {
+    world.engine.held_by_scope().map(|(scope, change, n)| (scope.0.to_string(), change, n)).collect()
+}
+
+fn confirm(world: &mut World, scope: &str, change: ChangeId) {
+    assert!(world.engine.confirm(&ScopeId(Name::new(scope)), change), "{scope}: another change");
+    world.run_for(60_000);
+}
+
+/// Nine ConfigMaps and nine Secrets, deselected while no process ran. Now one does that has listed the edge's ConfigMaps, and
+/// not its Secrets.
+fn half_listed() -> World {
+    let mut world = world();
+    let kinds = ["configmaps", "secrets"];
+    put_sources(&mut world, &kinds, 9);
+    place(&mut world, &kinds, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    assert_eq!(left_in(&world, "florin"), 18);
+    world.restart_following(|cluster| {
+        KINDS.into_iter().filter(|kind| (cluster, *kind) != ("florin", "secrets")).collect()
+    });
+    place(&mut world, &kinds, &[], 2);
+    world.begin_to_follow("florin", "secrets", Filter::All);
+    known(&mut world);
+    world.run_for(60_000);
+    world
+}
+
+#[test]
+fn what_nobody_claims_waits_until_every_kind_in_its_cluster_is_listed() {
+    let mut world = half_listed();
+    assert_eq!(left_in(&world, "florin"), 18, "nine went while nine were not listed yet");
+    assert_eq!(held(&world), [], "nobody is asked about what is being read");
+    world.last_page("florin", "secrets", 0);
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 18, "they went kind by kind");
+    let asked = held(&world);
+    assert!(asked.iter().any(|(scope, _, n)| scope == "unclaimed/florin" && *n == 18), "{asked:?}");
+    let (scope, change, _) = asked[0].clone();
+    confirm(&mut world, &scope, change);
+    assert_eq!(left_in(&world, "florin"), 0);
+}
+
+#[test]
+fn a_kind_that_cannot_be_listed_lets_somebody_be_asked_and_not_wait_for_ever() {
+    let mut world = half_listed();
+    world.lose("florin", "secrets");
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 18, "how much else would go is not known");
+    let asked = held(&world);
+    let [(scope, change, 9)] = asked.as_slice() else { panic!("{asked:?}") };
+    confirm(&mut world, scope, *change);
+    assert_eq!(left_in(&world, "florin"), 9);
+}
+
+#[test]
+fn a_kind_that_is_not_served_holds_nothing_up() {
+    let mut world = half_listed();
+    world.unserve("florin", "secrets");
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (9, vec![]));
+}
+
+/// Ten copies of each of three kinds. The links to their sources are lost, and then their placement goes nowhere any more.
+fn lost_and_deselected() -> World {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    place(&mut world, &PLACED, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    assert_eq!(left_in(&world, "florin"), 30);
+    for kind in PLACED {
+        world.lose("workload", kind);
+    }
+    place(&mut world, &PLACED, &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (30, vec![]));
+    world
+}
+
+/// The link to the sources of a kind is back, and all that happened meanwhile is read.
+fn catch_up(world: &mut World, kind: &str) {
+    world.find_again("workload", kind);
+    let stranger = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
+    world.put(&key("workload", kind, "till", "stranger"), stranger);
+    world.run_for(60_000);
+}
+
+#[test]
+fn what_is_undecided_counts_with_what_is_to_go() {
+    let mut world = lost_and_deselected();
+    let mut change = None;
+    for kind in PLACED {
+        catch_up(&mut world, kind);
+        assert_eq!(left_in(&world, "florin"), 30, "{kind} went by themselves");
+        let asked = held(&world);
+        let [(_, asked, 30)] = asked.as_slice() else { panic!("{kind}: {asked:?}") };
+        assert_eq!(*change.get_or_insert(*asked), *asked, "it is one question all the time");
+    }
+    confirm(&mut world, "p1", change.unwrap());
+    assert_eq!(left_in(&world, "florin"), 0);
+}
+
+#[test]
+fn a_word_on_what_was_undecided_holds_when_it_is_decided() {
+    let mut world = lost_and_deselected();
+    catch_up(&mut world, "configmaps");
+    let change = held(&world)[0].1;
+    confirm(&mut world, "p1", change);
+    assert_eq!(left_in(&world, "florin"), 20, "what is known to be unwanted goes");
+    catch_up(&mut world, "secrets");
+    assert_eq!((left_in(&world, "florin"), held(&world)), (10, vec![]));
+    // Of the last kind, one is wanted after all: the word on it is not good for the next time.
+    place(&mut world, &["customizers"], &[FLORIN], 3);
+    catch_up(&mut world, "customizers");
+    assert_eq!(left_in(&world, "florin"), 10);
+    place(&mut world, &["customizers"], &[], 4);
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 10, "nobody was asked about this");
+    assert_eq!(held(&world).len(), 1);
+}
+
+#[test]
+fn what_is_undecided_holds_up_neither_single_deletions_nor_small_withdrawals() {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    place(&mut world, &PLACED, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    world.lose("workload", "secrets");
+    place(&mut world, &["secrets"], &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    // Seen to be deleted.
+    world.remove(&key("workload", "configmaps", "till", "c00"));
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 29);
+    // Deselected: with the ten that are undecided not more than half of all.
+    let mut other = config_map("1");
+    other["metadata"]["labels"] = json!({});
+    world.put(&key("workload", "configmaps", "till", "c01"), other);
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (28, vec![]));
+}
+
+#[test]
+fn what_a_scope_asks_about_is_asked_anew_as_a_whole_when_its_configuration_changes() {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    place(&mut world, &PLACED, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    place(&mut world, &PLACED, &[], 2);
+    world.run_for(60_000);
+    assert_eq!(held(&world).len(), 1);
+    // Changed again, and one of those that wait is looked at for a reason of its own.
+    place(&mut world, &PLACED, &[], 3);
+    let one = key("florin", "configmaps", "till", "c05");
+    let mut object = world.object(&one).unwrap().clone();
+    object["metadata"]["labels"]["touched"] = json!("yes");
+    world.put(&one, object);
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 30, "it was the only one");
+    assert!(matches!(held(&world).as_slice(), [(_, _, 30)]), "{:?}", held(&world));
+}
+
+/// Nine copies at each of three edges, deselected while no process ran.
+fn a_few_everywhere() -> World {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps"], 9);
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER, 2], 1);
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    place(&mut world, &["configmaps"], &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    world
+}
+
+fn left_in_each(world: &World) -> [usize; 3] {
+    ["florin", "guilder", "tenant"].map(|cluster| left_in(world, cluster))
+}
+
+#[test]
+fn a_few_in_each_of_many_clusters_are_many() {
+    let mut world = a_few_everywhere();
+    assert_eq!(left_in_each(&world), [9, 9, 9], "nine of nine went, cluster by cluster");
+    // One cluster after the other: the last one is asked about although it is less than ten by itself.
+    for (n, cluster) in ["florin", "guilder", "tenant"].into_iter().enumerate() {
+        let scope = format!("unclaimed/{cluster}");
+        let asked = held(&world);
+        let (_, change, count) = asked.iter().find(|(one, ..)| *one == scope).unwrap().clone();
+        assert_eq!((asked.len(), count), (4 - n, 9), "{asked:?}");
+        confirm(&mut world, &scope, change);
+        assert_eq!(left_in(&world, cluster), 0);
+    }
+    assert_eq!((left_in_each(&world), held(&world)), ([0, 0, 0], vec![]));
+}
+
+#[test]
+fn what_nobody_claims_anywhere_goes_by_one_word() {
+    let mut world = a_few_everywhere();
+    let asked = held(&world);
+    let (scope, change, 27) = asked.last().unwrap().clone() else { panic!("{asked:?}") };
+    confirm(&mut world, &scope, change);
+    assert_eq!((left_in_each(&world), held(&world)), ([0, 0, 0], vec![]));
+}
+
+#[test]
+fn what_is_claimed_again_elsewhere_lets_few_go() {
+    let mut world = a_few_everywhere();
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER], 3);
+    world.run_for(60_000);
+    assert_eq!((left_in_each(&world), held(&world)), ([9, 9, 0], vec![]));
+}
+
+#[test]
+fn what_another_takes_over_is_asked_about_no_more() {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    place(&mut world, &PLACED, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    place(&mut world, &PLACED, &[], 2);
+    world.run_for(60_000);
+    assert_eq!(held(&world).len(), 1);
+    for kind in PLACED {
+        let mut other = translator(&format!("p2-{kind}"), &[FLORIN]);
+        other.head.scope = ScopeId(Name::new("p2"));
+        other.head.sources[0].kind = kind_of(kind);
+        configure(&mut world, other);
+    }
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (30, vec![]));
+}
+
+#[test]
+fn a_word_on_what_nobody_claimed_is_not_good_after_somebody_did() {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps"], 20);
+    place(&mut world, &["configmaps"], &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    place(&mut world, &["configmaps"], &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    // Confirmed while the edge is away, and then claimed again.
+    let florin = key("florin", "namespaces", "", "").cluster;
+    world.servers.get_mut(&florin).unwrap().link = Link::Away;
+    let (scope, change, _) = held(&world)[0].clone();
+    confirm(&mut world, &scope, change);
+    place(&mut world, &["configmaps"], &[FLORIN], 3);
+    world.run_for(60_000);
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
+    world.run_for(600_000);
+    assert_eq!(left_in(&world, "florin"), 20);
+    world.engine.configure(&world.store, &RouteId(Name::new("p1-configmaps")), None);
+    world.engine.disown(&ScopeId(Name::new("p1")));
+    world.run_for(60_000);
+    world.engine.disown(&ScopeId(Name::new("p1")));
+    world.run_for(60_000);
+    assert_eq!(left_in(&world, "florin"), 20, "nobody was asked this time");
+    assert!(held(&world).iter().any(|(scope, ..)| scope == "unclaimed/florin"), "{:?}", held(&world));
+}
