@@ -2,6 +2,7 @@ use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
 mod bound;
+mod departed;
 mod ended;
 mod mutations;
 mod passed_on;

@@ -37,6 +37,7 @@ pub(super) struct Statuses {
     /// Those of them that may have to be another once more.
     again: BTreeSet<Key>,
     targets: BTreeMap<Uid, Key>,
+    uids: BTreeMap<Key, Uid>,
     pulses: BTreeMap<Uid, Pulse>,
     /// When each syncer will have been silent for too long, in Unix seconds.
     silences: BTreeSet<(u64, Uid)>,
@@ -52,6 +53,7 @@ impl Statuses {
             under_way: BTreeMap::new(),
             again: BTreeSet::new(),
             targets: BTreeMap::new(),
+            uids: BTreeMap::new(),
             pulses: BTreeMap::new(),
             silences: BTreeSet::new(),
         }
@@ -64,8 +66,20 @@ impl Statuses {
 
     /// A SyncTarget was seen.
     pub(super) fn sees_target(&mut self, target: &Object) {
+        if self.uids.get(&target.key).is_some_and(|known| *known != target.uid) {
+            self.target_gone(&target.key);
+        }
+        self.uids.insert(target.key.clone(), target.uid.clone());
         self.targets.insert(target.uid.clone(), target.key.clone());
         self.touch(&target.key);
+    }
+
+    /// A SyncTarget is gone.
+    pub(super) fn target_gone(&mut self, key: &Key) {
+        if let Some(uid) = self.uids.remove(key) {
+            self.targets.remove(&uid);
+            self.forget_pulse(&uid);
+        }
     }
 
     /// The SyncTarget with a uid.
@@ -105,6 +119,13 @@ impl Statuses {
         self.touch_target(uid);
     }
 
+    /// Nothing is known of a syncer any more.
+    pub(super) fn forget_pulse(&mut self, uid: &Uid) {
+        if let Some(pulse) = self.pulses.remove(uid) {
+            self.silences.remove(&(pulse.silent_from(self.limits), uid.clone()));
+        }
+    }
+
     /// When a syncer was last heard of, in Unix seconds.
     pub(super) fn heard(&self, uid: &Uid) -> Option<u64> {
         self.pulses.get(uid).map(|pulse| pulse.heard())
@@ -117,7 +138,9 @@ impl Statuses {
         if let Err(fault) = reply {
             tracing::debug!(%key, %fault, "a status could not be written");
             self.later.insert((now + AGAIN_AFTER, key));
-        } else if again {
+            return true;
+        }
+        if again {
             self.later.insert((now + SHOWN_AFTER, key));
         }
         true
@@ -199,6 +222,9 @@ impl Statuses {
         let written = target.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
         let written = written.and_then(|text| unix_seconds(&text));
         let mailbox_missing = match seen.mailboxes.destination(&target.uid) {
+            Some(_) if seen.mailboxes.is_vacated(&target.uid) => {
+                Some("its mailbox is being made again".to_owned())
+            }
             Some(_) => None,
             // It is looked at again when that is known.
             None if seen.mailboxes.is_in_doubt(&target.uid, seen.store) => return None,
@@ -208,7 +234,8 @@ impl Statuses {
         let generation = i64::try_from(target.generation).unwrap_or_default();
         let held = (seen.held)(&target.key);
         let installed = (seen.installed)(&target.uid);
-        let standing = Standing { mailbox_missing, unschedulable, generation, held, installed };
+        let name = target.key.name.to_string();
+        let standing = Standing { name, mailbox_missing, unschedulable, generation, held, installed };
         let pulse = self.pulses.get(&target.uid).copied();
         let judged = judge(&conditions, written, pulse, &standing, now.wall_seconds, self.limits)?;
         let mut patch = json!({ "conditions": judged.conditions });

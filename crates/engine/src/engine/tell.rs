@@ -51,7 +51,19 @@ impl Engine {
 
     /// What is not as wanted in a cluster or in a scope: at most so many, in the order of their keys.
     pub fn not_current(&self, store: &Store, part: &Part, limit: usize) -> Vec<NotCurrent> {
-        let slots = self.standings.not_current(part).take(limit);
+        self.not_current_in(store, part, |_| true, limit)
+    }
+
+    /// The same in those clusters alone that matter to whoever asks, at the price of all that is not as wanted.
+    pub fn not_current_in(
+        &self,
+        store: &Store,
+        part: &Part,
+        matters: impl Fn(&ClusterId) -> bool,
+        limit: usize,
+    ) -> Vec<NotCurrent> {
+        let there = |id: &SlotId| self.slots.get(*id).is_some_and(|slot| matters(&slot.key.cluster));
+        let slots = self.standings.not_current(part).filter(there).take(limit);
         let mut listed: Vec<_> = slots.filter_map(|slot| self.why_not_current(store, slot)).collect();
         listed.sort_by(|one, other| one.slot.cmp(&other.slot));
         listed
@@ -64,8 +76,24 @@ impl Engine {
 
     /// These sources, at most so many, and why.
     pub fn undecided(&self, store: &Store, route: &RouteId, limit: usize) -> Vec<NotCurrent> {
+        self.undecided_for(store, route, |_| true, limit)
+    }
+
+    /// The same where it is one of those destinations that matter to whoever asks of which nothing can be said, or all.
+    pub fn undecided_for(
+        &self,
+        store: &Store,
+        route: &RouteId,
+        matters: impl Fn(DestinationId) -> bool,
+        limit: usize,
+    ) -> Vec<NotCurrent> {
         let Some(index) = self.route_ids.get(route) else { return Vec::new() };
-        let fans = self.fans.undecided(*index).take(limit);
+        let there = |id: &FanId| {
+            self.fans.get(*id).is_some_and(|fan| {
+                fan.hold.is_some() || fan.legs.iter().any(|leg| leg.hold().is_some() && matters(leg.to))
+            })
+        };
+        let fans = self.fans.undecided(*index).filter(there).take(limit);
         let mut listed: Vec<_> = fans.filter_map(|fan| self.why_undecided(store, fan)).collect();
         listed.sort_by(|one, other| one.source.cmp(&other.source));
         listed

@@ -67,6 +67,19 @@ impl World {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
                 }
             }
+            Step::RetireWhole(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    sea.truth.retires(*edge);
+                    for kind in ["locations", "synctargets"] {
+                        sea.remove(&kinds::key(&cluster, kinds::edge(kind), &format!("t{edge}")));
+                    }
+                }
+            }
+            Step::Unlist(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    sea.remove(&kinds::key(&cluster, kinds::edge("locations"), &format!("t{edge}")));
+                }
+            }
             Step::ConfirmRetired => sea.confirm_retired(),
             Step::ConfirmPlacement(name) => {
                 // Also in a workspace that is being deleted: that is where it is needed.
