@@ -3,6 +3,7 @@
 mod asking;
 mod belief;
 mod endings;
+mod events;
 mod guard;
 mod installing;
 mod mailboxes;

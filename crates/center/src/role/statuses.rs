@@ -16,6 +16,7 @@ use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
 
 use super::Kind;
+use super::events::{self, Event, Events};
 use super::mailboxes::Mailboxes;
 use crate::mailbox::{Installed, Limits, Pulse, Standing, judge};
 use crate::schedule::Schedule;
@@ -33,7 +34,9 @@ pub(super) struct Statuses {
     limits: Limits,
     due: BTreeSet<Key>,
     later: BTreeSet<(Moment, Key)>,
-    under_way: BTreeMap<CallId, Key>,
+    /// What is being written, and what is to be told of that by Events when it is.
+    under_way: BTreeMap<CallId, (Key, Vec<Event>)>,
+    events: Events,
     /// Those of them that may have to be another once more.
     again: BTreeSet<Key>,
     targets: BTreeMap<Uid, Key>,
@@ -51,6 +54,7 @@ impl Statuses {
             due: BTreeSet::new(),
             later: BTreeSet::new(),
             under_way: BTreeMap::new(),
+            events: Events::default(),
             again: BTreeSet::new(),
             targets: BTreeMap::new(),
             uids: BTreeMap::new(),
@@ -133,13 +137,16 @@ impl Statuses {
 
     /// What came of a write. False if it was none of these.
     pub(super) fn answered<T>(&mut self, now: Moment, id: CallId, reply: &Result<T, Fault>) -> bool {
-        let Some(key) = self.under_way.remove(&id) else { return false };
+        let Some((key, events)) = self.under_way.remove(&id) else {
+            return self.events.answered(now, id, reply);
+        };
         let again = self.again.remove(&key) | self.due.remove(&key);
         if let Err(fault) = reply {
             tracing::debug!(%key, %fault, "a status could not be written");
             self.later.insert((now + AGAIN_AFTER, key));
             return true;
         }
+        self.events.tell(events);
         if again {
             self.later.insert((now + SHOWN_AFTER, key));
         }
@@ -171,7 +178,7 @@ impl Statuses {
         while self.under_way.len() < MOST_UNDER_WAY
             && let Some(key) = self.due.pop_first()
         {
-            if self.under_way.values().any(|busy| *busy == key) {
+            if self.under_way.values().any(|(busy, _)| *busy == key) {
                 self.again.insert(key);
                 continue;
             }
@@ -179,6 +186,7 @@ impl Statuses {
                 continue;
             };
             if let Some(patch) = self.patch(now, seen, object) {
+                let events = events::news(object, &patch);
                 let body = Arc::from(json!({ "status": patch }).to_string().into_bytes());
                 let verb = Verb::Merge { body, manager: self.manager.clone() };
                 let id = id();
@@ -187,14 +195,15 @@ impl Statuses {
                     id,
                     Call { key: key.clone(), verb, part: Part::Status, dry_run: false },
                 ));
-                self.under_way.insert(id, key);
+                self.under_way.insert(id, (key, events));
             }
         }
         let silent = self.silences.first().map(|(at, _)| {
             let seconds = at.saturating_sub(now.wall_seconds).max(1);
             now.mono + Duration::from_secs(seconds)
         });
-        [silent, self.later.first().map(|(at, _)| *at)].into_iter().flatten().min()
+        let tell_at = self.events.next(now, &self.manager, id, orders);
+        [silent, self.later.first().map(|(at, _)| *at), tell_at].into_iter().flatten().min()
     }
 
     /// What an object's status should say otherwise; `None` if it says it already.
