@@ -521,6 +521,7 @@ impl Role for CenterRole {
         self.withdraw(engine);
         orders.append(&mut self.waiting);
         self.start(now, store);
+        let answer_at = if self.started { self.workspaces.wait(now.mono) } else { None };
         self.look_into_found(now, store);
         self.forget_vacated(store, &mut orders);
         self.reschedule(now, store, &mut orders);
@@ -561,8 +562,8 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
-                look_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at, status_at,
-                summary_at, eviction,
+                look_at, answer_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at,
+                status_at, summary_at, eviction,
             ]
             .into_iter()
             .flatten()

@@ -119,6 +119,10 @@ pub enum Step {
     Backup,
     /// The center's server is restored from it.
     Restore,
+    /// Whatever is asked of a workspace itself, by the center, is answered with an internal error.
+    Silence(Site),
+    /// It answers again.
+    Speak(Site),
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }

@@ -8,6 +8,7 @@ mod mutations;
 mod passed_on;
 mod restart;
 mod retired;
+mod silent;
 mod singleton;
 mod speed;
 

@@ -206,6 +206,8 @@ impl World {
                     kinds::key(&ClusterId::new("root"), kinds::workspaces(), &workspace_name(*site));
                 sea.remove(&workspace);
             }
+            Step::Silence(site) => sea.silent = sea.living(*site),
+            Step::Speak(_) => sea.silent = None,
             Step::Backup => sea.back_up(),
             Step::Restore => sea.restore(),
             Step::Noise(percent) => sea.noise = u64::from(*percent),
