@@ -173,7 +173,7 @@ pub(super) fn strays<'e>(
             .and_then(|copy| came_from(copy, marks))
             .is_some_and(|origin| origin == *cluster)
     };
-    engine.slots().filter(from_there).collect()
+    engine.unclaimed().filter(from_there).collect()
 }
 
 /// Where a copy came from, if it is one of ours.

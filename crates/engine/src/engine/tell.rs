@@ -1,6 +1,8 @@
 //! What the engine tells a role of all slots at once, at a price that does not depend on how many there are; of one
 //! route, at a price of what that route reads.
 
+use std::collections::BTreeSet;
+
 use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -8,7 +10,7 @@ use mailboat_store::store::Store;
 use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::breaker::ScopeId;
-use crate::fans::FanId;
+use crate::fans::{FanId, RouteIndex};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::{SlotId, SlotState};
@@ -143,10 +145,22 @@ impl Engine {
         self.breaker.held()
     }
 
-    /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of all slots.
+    /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of what its routes
+    /// want and of what nobody does.
     pub fn placed_by(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+        let routes = self.routes.iter().filter(|(_, entry)| entry.scope == *scope);
+        let indexes = routes.filter_map(|(index, _)| u32::try_from(index).ok());
+        let fans = indexes.flat_map(|index| self.fans.of_route(RouteIndex(index)));
+        let legs = fans.filter_map(|fan| self.fans.get(fan)).flat_map(|fan| &fan.legs);
+        let slots: BTreeSet<SlotId> =
+            legs.flat_map(|leg| leg.slots()).chain(self.slots.nobodys().map(|(id, _)| id)).collect();
         let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;
-        self.slots.iter().filter(of_it).map(|state| &state.key)
+        slots.into_iter().filter_map(|id| self.slots.get(id)).filter(of_it).map(|state| &state.key)
+    }
+
+    /// The slots that nobody claims, at the price of how many these are.
+    pub fn unclaimed(&self) -> impl Iterator<Item = &Key> {
+        self.slots.nobodys().map(|(_, state)| &state.key)
     }
 
     /// Up to which version everything that a cluster showed is delivered, apart from what is told to be not current,
