@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mailboat_api::condition::types;
-use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
+use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict, ValidationError};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
 use mailboat_engine::plan::{Verdict, Wait};
@@ -74,6 +74,13 @@ impl CenterRole {
         };
         let mut errors = PlacementFacts::of(placement).errors;
         errors.extend(known.what.validation_errors().iter().cloned());
+        let unread = self.workspaces.unread_kinds(&placement.key.cluster, &known.what);
+        if unread > 0 {
+            let message = format!(
+                "{unread} kinds that it may select are not read, because its workspace has too many; name the kinds that are meant"
+            );
+            errors.push(ValidationError { path: "spec.downsync".to_owned(), message });
+        }
         let edges = self.schedule.destinations(&placement.key).count();
         let mut status = json!({
             "specGeneration": placement.generation,

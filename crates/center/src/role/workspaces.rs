@@ -18,6 +18,9 @@ use mailboat_store::time::Moment;
 use crate::denature;
 use crate::what::What;
 
+/// The most kinds that are followed in one workspace.
+const MOST_KINDS: usize = 500;
+
 /// A workspace that has not said for so long what it serves is not waited for any more.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
@@ -38,6 +41,8 @@ struct Workspace {
     /// What is followed. A kind that was once is so for good: if its server stops to serve it, that is to be seen as
     /// such.
     kinds: BTreeSet<KindId>,
+    /// What could be selected besides, and is not followed because it would be too much.
+    beyond: BTreeSet<KindId>,
     placements: BTreeMap<Name, Arc<What>>,
     /// Something is or was placed from here.
     places: bool,
@@ -212,6 +217,12 @@ impl Workspaces {
         placements.into_iter().any(|what| what.may_select(kind))
     }
 
+    /// How many kinds that a placement may select are not read, because its workspace has too many.
+    pub(super) fn unread_kinds(&self, cluster: &ClusterId, what: &What) -> usize {
+        let beyond = self.all.get(cluster).into_iter().flat_map(|workspace| &workspace.beyond);
+        beyond.filter(|kind| what.may_select(kind)).count()
+    }
+
     /// What the placements of a workspace select.
     pub(super) fn placements(&self, cluster: &ClusterId) -> impl Iterator<Item = (&Name, &Arc<What>)> {
         self.all.get(cluster).into_iter().flat_map(|workspace| &workspace.placements)
@@ -232,11 +243,18 @@ impl Workspace {
     fn refresh(&mut self) -> bool {
         let Some(catalog) = &self.serves else { return false };
         let before = self.kinds.len();
-        for served in catalog.iter().filter(|served| served.verbs.can_follow()) {
-            if self.reads(&served.kind) || (self.has_targets && is_of_account(&served.kind)) {
-                self.kinds.insert(served.kind.clone());
-            }
-        }
+        let mut wanted: Vec<KindId> = catalog
+            .iter()
+            .filter(|served| served.verbs.can_follow())
+            .filter(|served| self.reads(&served.kind) || (self.has_targets && is_of_account(&served.kind)))
+            .map(|served| served.kind.clone())
+            .filter(|kind| !self.kinds.contains(kind))
+            .collect();
+        // What decides about others goes first: without it nothing can be said of them.
+        wanted.sort_by_key(|kind| !decides(kind) && !is_of_account(kind));
+        let room = MOST_KINDS.saturating_sub(before).min(wanted.len());
+        self.beyond = wanted.split_off(room).into_iter().collect();
+        self.kinds.extend(wanted);
         self.kinds.len() != before
     }
 }
@@ -264,6 +282,8 @@ pub(crate) fn decides(kind: &KindId) -> bool {
 #[cfg(test)]
 mod tests {
     use mailboat_api::edge::EdgePlacementSpec;
+
+    use mailboat_object::catalog::{Served, Verbs};
 
     use super::*;
     use crate::fixtures::kind;
@@ -304,6 +324,45 @@ mod tests {
         assert!(!workspaces.refuses(&mute), "a placement deleted there still waits until it was read");
         workspaces.served(&place(&mute), &Arc::default());
         assert!(workspaces.are_known() && !workspaces.is_out_of_reach(&mute));
+    }
+
+    fn served(of: &str) -> Served {
+        let (kind, name) = (kind(of), Name::new("Thing"));
+        Served {
+            version: Name::new("v1"),
+            kind_name: name.clone(),
+            singular: name,
+            namespaced: true,
+            status: false,
+            scale: false,
+            verbs: Verbs::of(["get", "list", "watch"]),
+            short_names: Box::default(),
+            kind,
+        }
+    }
+
+    #[test]
+    fn only_so_many_kinds_are_read_and_what_decides_about_others_is_among_them() {
+        let mut workspaces = Workspaces::default();
+        let shop = ClusterId::new("shop");
+        let all: EdgePlacementSpec = serde_json::from_value(serde_json::json!({
+            "downsync": [{ "apiGroup": "example.dev", "resources": ["*"], "namespaces": ["shop"] }]
+        }))
+        .unwrap();
+        let what = Arc::new(What::of(&all));
+        workspaces.placement(&shop, &Name::new("shops"), Some(Arc::clone(&what)), &mut Vec::new());
+        let mut catalog = Catalog::default();
+        for number in 0..MOST_KINDS + 7 {
+            catalog.add(served(&format!("a{number:03}s.example.dev")));
+        }
+        catalog.add(served("namespaces"));
+        workspaces.served(&place(&shop), &Arc::new(catalog));
+        assert_eq!(workspaces.interests().count(), MOST_KINDS);
+        assert!(workspaces.follows(&shop, &kind("namespaces")));
+        assert_eq!(workspaces.unread_kinds(&shop, &what), 8);
+        // What was placed of such a kind is held, since nobody reads it.
+        let beyond = kind(&format!("a{:03}s.example.dev", MOST_KINDS + 6));
+        assert!(workspaces.may_select(&shop, &beyond) && !workspaces.follows(&shop, &beyond));
     }
 
     #[test]
