@@ -3,6 +3,7 @@
 mod asking;
 mod belief;
 mod endings;
+mod events;
 mod guard;
 mod installing;
 mod mailboxes;
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_api::edge::UpsyncSet;
-use mailboat_api::names::{MailboxName, export, group};
+use mailboat_api::names::{export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Engine, Notice};
 use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
@@ -303,6 +304,7 @@ impl CenterRole {
             Some(Kind::Target) => {
                 self.touch_locations(key);
                 self.schedule.target(key, None);
+                self.statuses.target_gone(key);
                 self.summing.target_gone(key);
                 self.installing.target_gone(key);
             }
@@ -368,6 +370,10 @@ impl CenterRole {
     fn look_into_found(&mut self, now: Now, store: &Store) {
         for cluster in self.mailboxes.take_found() {
             if self.started {
+                self.note_orphan(&cluster);
+                if let Some(uid) = self.mailboxes.of(&cluster).cloned() {
+                    self.begins_anew(&uid);
+                }
                 for object in store.standing_in(&cluster) {
                     self.noticed.insert(object.key.clone());
                     self.sees(now, object);
@@ -389,6 +395,7 @@ impl CenterRole {
         if ready && orders.is_empty() && !engine.is_busy() && self.noticed.is_empty() {
             self.mailboxes.tell(store);
             self.mailboxes.release_unseen(store);
+            self.mailboxes.bury(orders);
         }
     }
 
@@ -442,15 +449,20 @@ impl Role for CenterRole {
             // All that it placed went before it: however it went, there is nothing left to wonder about.
             Seen::Absent(_) if self.endings.is_withdrawn(&change.key) => self.loses(&change.key),
             Seen::Absent(_) if Kind::of(&change.key.kind).is_some() => {
+                if Kind::of(&change.key.kind) == Some(Kind::Target) {
+                    self.schedule.misses(&change.key);
+                }
                 self.belief.misses(&change.key, change.before.clone());
             }
             Seen::Absent(_) if is_configuration(&change.key) => {
                 self.mailboxes.sees_config(&change.key, None);
             }
-            // What stood in it went along.
-            Seen::Absent(_) if change.key.kind == mailbox::workspaces() => {
-                if let Ok(name) = change.key.name.as_str().parse::<MailboxName>() {
-                    self.orphans.remove(&Uid::parse(&name.sync_target_uid));
+            Seen::Absent(_)
+                if change.key.kind == mailbox::workspaces()
+                    && change.key.cluster == self.identity.provider =>
+            {
+                if let Some(uid) = self.mailboxes.workspace_gone(&change.key) {
+                    self.statuses.touch_target(&uid);
                 }
             }
             Seen::Absent(_) | Seen::Unknown(_) => {}
@@ -509,7 +521,9 @@ impl Role for CenterRole {
         self.withdraw(engine);
         orders.append(&mut self.waiting);
         self.start(now, store);
+        let answer_at = if self.started { self.workspaces.wait(now.mono) } else { None };
         self.look_into_found(now, store);
+        self.forget_vacated(store, &mut orders);
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
         self.forget_seen_out(store, engine, &mut orders);
@@ -548,8 +562,8 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
-                look_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at, status_at,
-                summary_at, eviction,
+                look_at, answer_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at,
+                status_at, summary_at, eviction,
             ]
             .into_iter()
             .flatten()

@@ -6,7 +6,8 @@
 //!
 //! What goes in is believed: whoever feeds the schedule takes an object away only on solid ground. Even so, a
 //! SyncTarget that goes is not an order to clear its edge: its mailbox goes as a whole, and until then the
-//! schedule remembers it as departed.
+//! schedule remembers it as departed. So nothing leaves a SyncTarget that seems to be gone before that is known:
+//! whoever retires an edge takes its Location away as well, and which of both is believed first is chance.
 
 mod facts;
 mod index;
@@ -35,6 +36,10 @@ pub struct Schedule {
     locations_by_label: LabelIndex<Key>,
     inventories: BTreeMap<(ClusterId, KindId), Inventory>,
     evictions: BTreeSet<(u64, Key)>,
+    /// SyncTargets that seem to be gone: what goes there stays as it is until that is known.
+    missing: BTreeSet<Key>,
+    /// The placements that go to each SyncTarget, by its uid.
+    going_to: BTreeMap<Uid, BTreeSet<Key>>,
     /// Where the slices of each placement said that it went when we started.
     remembered: BTreeMap<Key, BTreeSet<Uid>>,
     changed: BTreeSet<Key>,
@@ -151,6 +156,9 @@ impl Schedule {
     fn remove_placement(&mut self, key: &Key) {
         self.placements_by_selector.remove(key);
         let Some(gone) = self.placements.remove(key) else { return };
+        for uid in gone.destinations.keys() {
+            self.goes_no_more(key, uid);
+        }
         for location in gone.locations {
             if let Some(location) = self.locations.get_mut(&location) {
                 location.placements.remove(key);
@@ -233,8 +241,19 @@ impl Schedule {
         }
     }
 
+    /// A SyncTarget seems to be gone.
+    pub fn misses(&mut self, target: &Key) {
+        self.missing.insert(target.clone());
+    }
+
+    /// Whether a SyncTarget seems to be gone.
+    pub fn is_missing(&self, target: &Key) -> bool {
+        self.missing.contains(target)
+    }
+
     /// A SyncTarget is there, changed, or is gone.
     pub fn target(&mut self, key: &Key, facts: Option<TargetFacts>) {
+        self.missing.remove(key);
         let inventory = self.inventories.entry((key.cluster.clone(), key.kind.clone())).or_default();
         let facts = facts.filter(|facts| !facts.deleting);
         let old = self.targets.remove(key);
@@ -273,10 +292,14 @@ impl Schedule {
             }
         }
         let through: Vec<&Key> = old_locations.union(&locations).collect();
+        // Also those that were to leave it while it seemed to be gone.
+        let going = old_uid.iter().filter_map(|old| self.going_to.get(old)).flatten();
         let placements: BTreeSet<Key> = through
             .into_iter()
             .filter_map(|location| self.locations.get(location))
-            .flat_map(|location| location.placements.iter().cloned())
+            .flat_map(|location| &location.placements)
+            .chain(going)
+            .cloned()
             .collect();
         if let Some(facts) = facts {
             if let Some(at) = facts.evict_at.filter(|at| *at > self.now) {
@@ -427,6 +450,9 @@ impl Schedule {
         let (Some(state), Some(to)) = (self.placements.get_mut(placement), self.targets.get(target)) else {
             return;
         };
+        if self.missing.contains(target) {
+            return;
+        }
         let uid = &to.facts.uid;
         let before = state.destinations.get(uid).cloned();
         let remembered = self.remembered.get(placement).is_some_and(|uids| uids.contains(uid));
@@ -449,12 +475,25 @@ impl Schedule {
             state.slices.remove(&entry(before, uid));
             state.destinations.remove(uid);
         }
+        let uid = uid.clone();
         if let Some(now) = now {
-            state.slices.insert(entry(&now, uid));
-            state.departed.remove(uid);
+            state.slices.insert(entry(&now, &uid));
+            state.departed.remove(&uid);
             state.destinations.insert(uid.clone(), now);
+            self.going_to.entry(uid).or_default().insert(placement.clone());
+        } else {
+            self.goes_no_more(placement, &uid);
         }
         self.changed.insert(placement.clone());
+    }
+
+    fn goes_no_more(&mut self, placement: &Key, uid: &Uid) {
+        if let Some(going) = self.going_to.get_mut(uid) {
+            going.remove(placement);
+            if going.is_empty() {
+                self.going_to.remove(uid);
+            }
+        }
     }
 
     /// A SyncTarget is gone, or another one has its name.
@@ -464,6 +503,7 @@ impl Schedule {
             state.slices.remove(&entry(&leads, uid));
             state.departed.insert(uid.clone(), leads);
             self.changed.insert(placement.clone());
+            self.goes_no_more(placement, uid);
         }
     }
 

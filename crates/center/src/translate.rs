@@ -34,8 +34,9 @@ pub struct Translator {
     head: RouteHead,
     what: Arc<What>,
     to: Arc<[DestinationId]>,
+    /// Those of them whose SyncTargets are there.
+    going: Arc<[DestinationId]>,
     edges: BTreeMap<DestinationId, Edge>,
-    departed: bool,
     singletons: Arc<Singletons>,
     provider: Arc<str>,
     provider_cluster: ClusterId,
@@ -92,7 +93,7 @@ impl Translator {
             head,
             what: placed.what,
             to: placed.edges.keys().copied().collect(),
-            departed: placed.edges.values().any(|edge| edge.departed),
+            going: placed.edges.iter().filter(|(_, edge)| !edge.departed).map(|(to, _)| *to).collect(),
             edges: placed.edges,
             singletons: placed.singletons,
             provider: placed.provider,
@@ -106,7 +107,7 @@ impl Translator {
         if stays_when_unwanted(&source.key.kind) {
             return Ok(Arc::clone(&self.policies.staying));
         }
-        let returns = self.singletons.returns_status(source, &self.to, view)?;
+        let returns = self.singletons.returns_status(source, &self.going, view)?;
         let asked = source.annotation(annotation::ON_CONFLICT);
         let adopts = asked.is_some_and(|asked| asked == annotation::ON_CONFLICT_ADOPT);
         let [plain, adopting, returning, both] = &self.policies.ordinary;
@@ -187,7 +188,8 @@ impl Route for Translator {
     fn varies(&self, source: &Object) -> bool {
         // What defines a kind is wanted in the provider workspace as well.
         let defines = offer::is_definition(source) || source.key.kind == definition::api_bindings();
-        self.departed || copy::is_customized(source) || defines
+        let departed = self.going.len() < self.to.len();
+        departed || copy::is_customized(source) || defines
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

@@ -25,6 +25,8 @@ use crate::site::{Made, Site, bind, create, delete, patch, workspace_key};
 
 /// How long the center may take to withdraw what a workspace placed.
 const WITHDRAWAL_LIMIT: Duration = Duration::from_mins(5);
+/// How long it may take to notice that a SyncTarget is gone.
+const NOTICE_LIMIT: Duration = Duration::from_mins(1);
 const GLANCE: Duration = Duration::from_millis(500);
 
 /// Makes what is described.
@@ -133,13 +135,18 @@ async fn keep_kubeconfig(
 
 async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
     let (path, cluster) = inventory_workspace(flags).await?;
-    for (kind, resource) in [("Location", "locations"), ("SyncTarget", "synctargets")] {
+    // In this order: a Location that goes while its SyncTarget stays would take the workloads away from the edge.
+    for (kind, resource) in [("SyncTarget", "synctargets"), ("Location", "locations")] {
         let key = key("", group::EDGE, resource, "", name);
         let failed =
             |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be removed"), &fault);
         let found: Option<Value> = match get(&cluster, key.clone()).await {
             Err(fault) if fault.kind == FaultKind::Unserved => None,
             other => other.map_err(failed)?,
+        };
+        let found = match found {
+            Some(found) if kind == "Location" => until_it_leads_nowhere(&cluster, &path, &key, found).await?,
+            found => found,
         };
         match found {
             None => eprintln!("{kind} {name}: not there"),
@@ -162,6 +169,38 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Waits until the center knows that the SyncTarget which a Location leads to is gone, and gives the Location as it is then.
+/// The Location says so itself. One that no center ever spoke of leads nowhere.
+async fn until_it_leads_nowhere(
+    cluster: &Cluster,
+    path: &WorkspacePath,
+    key: &Key,
+    mut location: Value,
+) -> Result<Option<Value>> {
+    let end = Instant::now() + NOTICE_LIMIT;
+    while leads_somewhere(&location) {
+        if Instant::now() >= end {
+            let name = &key.name;
+            return Err(anyhow!(
+                "Location {name} in {path} stays: it still leads to a SyncTarget by its status; the center has not noticed yet that \
+                 this one is gone, or does not run, or others match the Location too; \
+                 without the Location it would take away what runs at the edge; run this again to go on waiting"
+            ));
+        }
+        sleep(GLANCE).await;
+        let found = get(cluster, key.clone()).await;
+        match found.map_err(|fault| anyhow!("Location {} in {path} cannot be read: {fault}", key.name))? {
+            Some(found) => location = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(location))
+}
+
+fn leads_somewhere(location: &Value) -> bool {
+    location["status"]["instances"].as_u64().is_some_and(|instances| instances > 0)
 }
 
 async fn inventory_workspace(flags: &InventoryFlags) -> Result<(WorkspacePath, Cluster)> {

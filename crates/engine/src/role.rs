@@ -4,6 +4,7 @@
 //! what it is told comes in through [`Role`]'s methods, what it wants comes out of [`Role::next`] as [`Order`]s. A thin
 //! driver carries them out on real servers, and a simulation does so on simulated ones.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -98,6 +99,8 @@ pub enum Order {
     Confirm(ScopeId, ChangeId),
     /// A scope is no more: what still stands of it, and nobody claims, belongs to its cluster alone.
     Disown(ScopeId),
+    /// Clusters are gone with all that stood in them: what nobody claims there is forgotten.
+    Forget(BTreeSet<ClusterId>),
     /// Look afresh at what a kind rests on in a cluster; see [`Ground`].
     Look(CallId, ClusterId, KindId),
     /// A small call of the role's own: a heartbeat, a status, a record. Never an object that a route carries.

@@ -221,8 +221,7 @@ pub struct Slots {
     ids: HashMap<(ClusterId, KindId), Addresses, foldhash::fast::FixedState>,
     /// Where there are slots.
     at: Whereabouts,
-    /// Every slot that nobody claims, and some that somebody does by now: few among many, and asked for with each change of
-    /// the configuration.
+    /// Every slot that nobody claims: few among many, and asked for with each change of the configuration.
     unclaimed: BTreeSet<SlotId>,
     /// Those that several claim.
     shared: BTreeSet<SlotId>,
@@ -261,6 +260,8 @@ impl Slots {
         state.claim(claim);
         if state.claims.len() > 1 {
             self.shared.insert(id);
+        } else {
+            self.unclaimed.remove(&id);
         }
         joins
     }
@@ -284,12 +285,16 @@ impl Slots {
     }
 
     /// The slots that nobody claims, in the order of their keys.
-    pub fn unclaimed(&mut self) -> Vec<SlotId> {
-        let Self { all, unclaimed, .. } = self;
-        unclaimed.retain(|id| all.get(id.0 as usize).is_some_and(|slot| slot.claims.is_empty()));
-        let mut found: Vec<SlotId> = unclaimed.iter().copied().collect();
-        found.sort_by_key(|id| all.get(id.0 as usize).map(|slot| &slot.key));
-        found
+    pub fn unclaimed(&self) -> Vec<SlotId> {
+        let mut found: Vec<(SlotId, &Key)> = self.nobodys().map(|(id, slot)| (id, &slot.key)).collect();
+        found.sort_by_key(|(_, key)| *key);
+        found.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// The slots that nobody claims.
+    pub fn nobodys(&self) -> impl Iterator<Item = (SlotId, &SlotState)> {
+        let standing = self.unclaimed.iter().filter_map(|id| Some((*id, self.get(*id)?)));
+        standing.filter(|(_, slot)| slot.claims.is_empty())
     }
 
     /// The slot at a key, if there is one.
@@ -312,6 +317,7 @@ impl Slots {
     pub fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.all.try_remove(id.0 as usize) {
             self.shared.remove(&id);
+            self.unclaimed.remove(&id);
             let (of, at) = address(&slot.key);
             if let Some(slots) = self.ids.get_mut(&of) {
                 slots.remove(&at);

@@ -88,6 +88,11 @@ impl Link {
             return Fate::Fails(after, Fault::new(FaultKind::Away, "no route to host"));
         }
         let (out, back) = (sea.latency(), sea.latency());
+        if self.who == Who::Center
+            && matches!(&self.at, At::Cluster(cluster) if sea.silent.as_ref() == Some(cluster))
+        {
+            return Fate::Fails(out, Fault::new(FaultKind::Retry(None), "internal error"));
+        }
         let mut answer_is_lost = false;
         let noise = sea.noise;
         if sea.draw(100) < noise {

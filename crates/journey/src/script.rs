@@ -45,6 +45,10 @@ pub enum Step {
     Locate(u8, u8),
     /// A user deletes an edge's SyncTarget.
     Retire(u8),
+    /// A user deletes an edge's Location and its SyncTarget at once.
+    RetireWhole(u8),
+    /// A user deletes an edge's Location, and the edge stays.
+    Unlist(u8),
     /// Somebody confirms that mailboxes go whose SyncTargets are gone.
     ConfirmRetired,
     /// Somebody confirms whatever is held back for a placement.
@@ -115,6 +119,10 @@ pub enum Step {
     Backup,
     /// The center's server is restored from it.
     Restore,
+    /// Whatever is asked of a workspace itself, by the center, is answered with an internal error.
+    Silence(Site),
+    /// It answers again.
+    Speak(Site),
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -255,7 +263,11 @@ impl Dice {
                 Step::DropBinding(site)
             }
             93 if self.below(3) == 0 => Step::Drop(site),
-            94 if center && self.below(2) == 0 => Step::Retire(edge),
+            94 if center && self.below(2) == 0 => match now % 4 {
+                0 => Step::Unlist(edge),
+                1 => Step::RetireWhole(edge),
+                _ => Step::Retire(edge),
+            },
             95 => {
                 let who = if center && self.below(2) == 0 { Who::Center } else { Who::Syncer(edge) };
                 Step::Pause(who, u32::from(self.below(200)) * 1_000)

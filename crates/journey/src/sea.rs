@@ -67,6 +67,8 @@ pub(crate) struct Sea {
     pub(crate) bells: Vec<Bell>,
     /// So many requests in a hundred go wrong.
     pub(crate) noise: u64,
+    /// A workspace that answers the center with errors alone.
+    pub(crate) silent: Option<ClusterId>,
     pub(crate) truth: Truth,
     pub(crate) oracle: Oracle,
     pub(crate) report: Report,
@@ -93,6 +95,7 @@ impl Sea {
             waters: Vec::new(),
             bells: Vec::new(),
             noise: 0,
+            silent: None,
             truth: Truth::default(),
             oracle: Oracle::default(),
             report: Report::default(),

@@ -2,11 +2,13 @@ use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
 mod bound;
+mod departed;
 mod ended;
 mod mutations;
 mod passed_on;
 mod restart;
 mod retired;
+mod silent;
 mod singleton;
 mod speed;
 

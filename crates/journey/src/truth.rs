@@ -33,6 +33,15 @@ pub(crate) struct Edge {
 /// A source, and the cluster in which a copy of it should stand.
 pub(crate) type Want = (Key, ClusterId);
 
+/// What is wanted from some time on.
+#[derive(Clone)]
+struct State {
+    since: u64,
+    wanted: Arc<BTreeSet<Want>>,
+    /// What nobody asks for any more, and nobody wants to have taken away: it stands where an edge was retired.
+    stays: Arc<BTreeSet<Want>>,
+}
+
 /// All that is true.
 #[derive(Clone, Default)]
 pub(crate) struct Truth {
@@ -50,8 +59,10 @@ pub(crate) struct Truth {
     /// Those of them that a restored backup lost.
     unrestored: BTreeSet<Key>,
     dying: BTreeSet<ClusterId>,
+    /// Where placements went until the SyncTarget there was deleted: what they select stays there.
+    departed: BTreeMap<Key, BTreeSet<ClusterId>>,
     /// Every state of what is wanted, and since when.
-    history: Vec<(u64, Arc<BTreeSet<Want>>)>,
+    history: Vec<State>,
     /// What users made at edges, by key: its uid, and the value that they gave it.
     pub(crate) foreign: BTreeMap<Key, (String, u64)>,
 }
@@ -81,6 +92,11 @@ impl Truth {
                 Meant::This(this) => *this == key,
             };
             let deliberate = deliberate && !self.is_dying(&key.cluster) && !self.is_lost(key);
+            if deliberate && change.after().is_none_or(|after| after.is_deleting()) {
+                let of = |edge: &Edge| edge.target.as_ref() == Some(key);
+                let retired = self.edges.iter().position(of).and_then(|edge| u8::try_from(edge).ok());
+                retired.into_iter().for_each(|edge| self.retires(edge));
+            }
             match change.after() {
                 Some(object) if !object.is_deleting() => {
                     self.lost.remove(key);
@@ -127,6 +143,7 @@ impl Truth {
         lost.extend(std::mem::take(&mut self.lost).into_iter().filter(|(key, _)| at_edge(key)));
         (self.objects, self.lost) = (objects, lost);
         self.dying.clone_from(&backup.dying);
+        self.departed.clone_from(&backup.departed);
         self.recount(now);
     }
 
@@ -197,42 +214,64 @@ impl Truth {
         lost.map(|(_, since)| *since).min()
     }
 
+    /// An edge is about to lose its SyncTarget, and not what was placed there.
+    pub(crate) fn retires(&mut self, edge: u8) {
+        let mailbox = self.edges.get(usize::from(edge)).and_then(|edge| edge.mailbox.clone());
+        let Some(mailbox) = mailbox else { return };
+        let placements = self.objects.values().filter(|one| one.key.kind == kinds::edge("edgeplacements"));
+        let went: Vec<Key> = placements
+            .filter(|placement| self.destinations(&placement.body()["spec"]).any(|one| *one == mailbox))
+            .map(|placement| placement.key.clone())
+            .collect();
+        for placement in went {
+            self.departed.entry(placement).or_default().insert(mailbox.clone());
+        }
+    }
+
     /// What edges there are has changed.
     pub(crate) fn recount(&mut self, now: u64) {
-        let wanted = self.count();
-        if self.history.last().is_none_or(|(_, last)| **last != wanted) {
-            self.history.push((now, Arc::new(wanted)));
+        let (wanted, stays) = self.count();
+        let same = |last: &State| *last.wanted == wanted && *last.stays == stays;
+        if !self.history.last().is_some_and(same) {
+            self.history.push(State { since: now, wanted: Arc::new(wanted), stays: Arc::new(stays) });
         }
     }
 
     /// What is wanted now.
     pub(crate) fn wanted(&self) -> Arc<BTreeSet<Want>> {
-        self.history.last().map(|(_, wanted)| Arc::clone(wanted)).unwrap_or_default()
+        self.history.last().map(|state| Arc::clone(&state.wanted)).unwrap_or_default()
     }
 
-    /// Whether something was not wanted at some moment since this time.
+    /// Whether something was to go at some moment since this time.
     pub(crate) fn was_unwanted_since(&self, since: u64, want: &Want) -> bool {
-        let first = self.history.partition_point(|(at, _)| *at <= since).saturating_sub(1);
+        let first = self.history.partition_point(|state| state.since <= since).saturating_sub(1);
         self.history.is_empty()
-            || since < self.history.first().map_or(0, |(at, _)| *at)
-            || self.history.iter().skip(first).any(|(_, wanted)| !wanted.contains(want))
+            || since < self.history.first().map_or(0, |state| state.since)
+            || self
+                .history
+                .iter()
+                .skip(first)
+                .any(|state| !state.wanted.contains(want) && !state.stays.contains(want))
     }
 
-    fn count(&self) -> BTreeSet<Want> {
-        let mut wanted = BTreeSet::new();
+    fn count(&self) -> (BTreeSet<Want>, BTreeSet<Want>) {
+        let (mut wanted, mut stays) = (BTreeSet::new(), BTreeSet::new());
         for edge in &self.edges {
             if let Some(mailbox) = &edge.mailbox {
                 self.carried(mailbox, &edge.cluster, &mut wanted);
                 self.brought_up(mailbox, &edge.cluster, &mut wanted);
             }
         }
-        self.placed(&mut wanted);
+        self.placed(&mut wanted, |placement| self.destinations(&placement.body()["spec"]).collect());
+        self.placed(&mut stays, |placement| {
+            self.departed.get(&placement.key).into_iter().flatten().collect()
+        });
         // A mailbox is there as long as its SyncTarget is.
         let targets = self.edges.iter().filter_map(|edge| self.objects.get(edge.target.as_ref()?));
         for target in targets.filter(|target| !target.is_deleting()) {
             wanted.extend(self.provider.iter().map(|provider| (target.key.clone(), provider.clone())));
         }
-        wanted
+        (wanted, stays)
     }
 
     fn of<'a>(&'a self, cluster: &'a ClusterId, kind: &'a KindId) -> impl Iterator<Item = &'a Arc<Stored>> {
@@ -283,8 +322,12 @@ impl Truth {
         }
     }
 
-    /// What placements want in mailboxes.
-    fn placed(&self, wanted: &mut BTreeSet<Want>) {
+    /// What placements want in the mailboxes that each goes to.
+    fn placed<'t>(
+        &'t self,
+        wanted: &mut BTreeSet<Want>,
+        goes_to: impl Fn(&'t Stored) -> BTreeSet<&'t ClusterId>,
+    ) {
         let placements: Vec<&Arc<Stored>> = self
             .objects
             .values()
@@ -293,7 +336,7 @@ impl Truth {
             .collect();
         for placement in placements.into_iter().filter(|placement| !placement.is_deleting()) {
             let spec = &placement.body()["spec"];
-            let mailboxes: BTreeSet<&ClusterId> = self.destinations(spec).collect();
+            let mailboxes = goes_to(placement);
             let home = &placement.key.cluster;
             for object in self.objects.values().filter(|object| object.key.cluster == *home) {
                 let tests = spec["downsync"].as_array().into_iter().flatten();

@@ -306,6 +306,7 @@ impl World {
         self.go_on(|_| true);
         let mut sea = lock(&self.sea);
         sea.noise = 0;
+        sea.silent = None;
         for water in &mut sea.waters {
             water.partitioned = false;
             water.stale = 0;

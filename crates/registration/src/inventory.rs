@@ -139,6 +139,7 @@ pub fn center_rights_in_inventory() -> [Value; 2] {
         { "apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list", "watch", "create", "patch"] },
         { "apiGroups": [RBAC], "resources": ["clusterroles", "clusterrolebindings"],
           "verbs": ["get", "list", "watch", "create", "patch"] },
+        { "apiGroups": [""], "resources": ["events"], "verbs": ["create"] },
         // Whether a workspace, or what serves a kind in it, is there at all is asked before anything is believed gone.
         { "apiGroups": ["apis.kcp.io", "core.kcp.io", "apiextensions.k8s.io"],
           "resources": ["apibindings", "logicalclusters", "customresourcedefinitions"], "verbs": ["get", "list", "watch"] },
@@ -202,6 +203,7 @@ pub fn center_rights() -> [Value; 2] {
         { "nonResourceURLs": ["/"], "verbs": ["access"] },
         { "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] },
         { "apiGroups": [group::EDGE], "resources": ["*"], "verbs": ["create", "update", "delete"] },
+        { "apiGroups": [""], "resources": ["events"], "verbs": ["create"] },
         // What the workspace is bound to of its own exports, the mailboxes are bound to as well.
         { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["bind"] },
     ]);

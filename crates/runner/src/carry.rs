@@ -1,6 +1,6 @@
 //! The engine's wishes as requests: what it wants called is sent, and what came of it is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -104,6 +104,12 @@ impl Carrier {
     pub fn reach(&mut self, cluster: &ClusterId, transport: Arc<dyn Transport>) {
         self.engine.cluster(cluster.clone(), transport.abilities());
         self.transports.insert(cluster.clone(), transport);
+    }
+
+    /// Clusters are gone with all that stood in them.
+    pub fn forget(&mut self, gone: &BTreeSet<ClusterId>) {
+        self.engine.forget_clusters(gone);
+        self.transports.retain(|cluster, _| !gone.contains(cluster));
     }
 
     /// A cluster serves other kinds than before: what it serves is asked anew when something is sent there next.

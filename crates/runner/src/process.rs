@@ -271,6 +271,7 @@ impl<R: Role> Process<R> {
                 }
             }
             Order::Disown(scope) => self.carrier.engine_mut().disown(&scope),
+            Order::Forget(clusters) => self.carrier.forget(&clusters),
             Order::Look(id, cluster, kind) => self.look(id, cluster, kind),
             Order::Call(id, call) => self.call(id, call),
         }

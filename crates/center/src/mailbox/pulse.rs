@@ -32,6 +32,8 @@ pub struct Pulse {
 /// How things are with a SyncTarget besides its heartbeat.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Standing {
+    /// Its name.
+    pub name: String,
     /// Why there is no mailbox that could be used yet, in a sentence.
     pub mailbox_missing: Option<String>,
     /// Nothing new goes there.
@@ -99,8 +101,20 @@ pub fn judge(
 ) -> Option<Judged> {
     let mut conditions = before.to_vec();
     let mut changed = false;
-    for condition in judged(pulse, standing, now, limits) {
+    // It was heard of before, as the center itself said, and nothing that stands in its mailbox tells of that.
+    let was_heard = condition::find(before, types::HEARTBEAT_HEALTHY)
+        .is_some_and(|said| said.status != ConditionStatus::Unknown);
+    let made_again = pulse.is_none() && written.is_some() && was_heard && standing.mailbox_missing.is_none();
+    for condition in judged(pulse, standing, made_again, now, limits) {
         changed |= condition::set(&mut conditions, condition);
+    }
+    // Told from the first time on that it is not.
+    let said = condition::find(before, types::SYNCER_AUTHORIZED).is_some();
+    if made_again || (said && pulse.is_some()) {
+        let said = authorized(standing, made_again);
+        let observed_generation = Some(standing.generation);
+        let said = Condition { last_transition_time: time(now), observed_generation, ..said };
+        changed |= condition::set(&mut conditions, said);
     }
     // Told from the first time on that something is held.
     if let Some(held) = &standing.held
@@ -131,7 +145,39 @@ pub fn judge(
     (changed || due).then(|| Judged { conditions, heartbeat: heard.or(written) })
 }
 
-fn judged(pulse: Option<Pulse>, standing: &Standing, now: u64, limits: Limits) -> [Condition; 3] {
+/// Whether a syncer's credential is one for the mailbox that stands.
+fn authorized(standing: &Standing, made_again: bool) -> Condition {
+    let type_ = types::SYNCER_AUTHORIZED.to_owned();
+    if !made_again {
+        let (status, reason) = (ConditionStatus::True, "Heard".to_owned());
+        return Condition { type_, status, reason, ..Condition::default() };
+    }
+    let how = if standing.installed == Installed::NotAsked {
+        format!(
+            "run `kubectl mailboat prep-for-syncer {}` and apply what it writes to the edge",
+            standing.name
+        )
+    } else {
+        "the center gives it one".to_owned()
+    };
+    let message = format!(
+        "its mailbox was made again, as another workspace, for which its syncer needs a new credential: {how}; what runs at \
+         the edge stays"
+    );
+    let (status, severity) = (ConditionStatus::False, "Error".to_owned());
+    Condition { type_, status, severity, reason: MADE_AGAIN.to_owned(), message, ..Condition::default() }
+}
+
+/// Why a syncer that was heard of is not heard any more.
+const MADE_AGAIN: &str = "MailboxMadeAgain";
+
+fn judged(
+    pulse: Option<Pulse>,
+    standing: &Standing,
+    made_again: bool,
+    now: u64,
+    limits: Limits,
+) -> [Condition; 3] {
     let condition = |type_: &str, status: ConditionStatus, reason: &str, message: String| Condition {
         type_: type_.to_owned(),
         status,
@@ -150,6 +196,10 @@ fn judged(pulse: Option<Pulse>, standing: &Standing, now: u64, limits: Limits) -
             let message =
                 format!("no heartbeat for {} seconds; the last was at {last}", limits.silent_after_seconds);
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, types::REASON_HEARTBEAT, message)
+        }
+        None if made_again => {
+            let message = authorized(standing, true).message;
+            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, MADE_AGAIN, message)
         }
         None => {
             let message = "its syncer has not been heard of yet".to_owned();

@@ -257,6 +257,35 @@ fn before_the_first_beat_nobody_can_tell_and_without_a_mailbox_it_cannot_be_read
 }
 
 #[test]
+fn a_syncer_whose_mailbox_was_made_again_is_said_to_need_a_new_credential() {
+    let standing = Standing { name: "florin".to_owned(), ..Standing::default() };
+    let heard = judge(&[], None, Some(Pulse::first(10, 10)), &standing, 10, LIMITS).expect("first words");
+    let authorized = |judged: &Judged| {
+        mailboat_api::condition::find(&judged.conditions, types::SYNCER_AUTHORIZED).cloned()
+    };
+    assert_eq!(authorized(&heard), None);
+    // The other workspace has heard nothing yet. A center that starts knows no more than that.
+    let again =
+        judge(&heard.conditions, heard.heartbeat, None, &standing, 20, LIMITS).expect("a new mailbox");
+    let said = authorized(&again).expect("a word");
+    assert_eq!((said.status, &*said.reason), (ConditionStatus::False, "MailboxMadeAgain"));
+    assert!(said.message.contains("prep-for-syncer florin`"), "{}", said.message);
+    assert_eq!(status(&again, types::READY), (ConditionStatus::False, "MailboxMadeAgain".to_owned()));
+    assert_eq!(
+        judge(&again.conditions, again.heartbeat, None, &standing, 30, LIMITS),
+        None,
+        "it is said once"
+    );
+    let back = judge(&again.conditions, again.heartbeat, Some(Pulse::first(40, 40)), &standing, 40, LIMITS);
+    let back = back.expect("a beat");
+    assert_eq!(authorized(&back).expect("a word").status, ConditionStatus::True);
+    assert_eq!(status(&back, types::READY).0, ConditionStatus::True);
+    // One of another make writes into the SyncTarget itself, and was never heard in its mailbox.
+    let foreign = judge(&[], Some(10), None, &standing, 20, LIMITS).expect("first words");
+    assert_eq!(authorized(&foreign), None);
+}
+
+#[test]
 fn unschedulable_is_said_with_the_time_since_when() {
     let standing = |unschedulable| Standing { unschedulable, ..Standing::default() };
     let before = judge(&[], None, None, &standing(false), 10, LIMITS).expect("first words");

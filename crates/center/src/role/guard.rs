@@ -2,8 +2,8 @@
 //!
 //! After a restart, a placement that is not shown is not known to have been there. If its workspace lost its binding,
 //! or is being deleted, its copies would look like what no placement selects. The marks on copies say where they came
-//! from: whatever came from a workspace that nobody vouches for or that the center may not read, or is of a kind that
-//! is selected there and not served any more, stays as it is.
+//! from: whatever came from a workspace that nobody vouches for, that does not answer or that the center may not read, or is
+//! of a kind that is selected there and not served any more, stays as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Guard {
         };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
             let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
-            let unread = selected_unread || workspaces.refuses(cluster);
+            let unread = selected_unread || workspaces.is_out_of_reach(cluster);
             !shown(cluster) || unread
         };
         let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
@@ -167,10 +167,13 @@ pub(super) fn strays<'e>(
     marks: &dyn Marks,
 ) -> BTreeSet<&'e Key> {
     let from_there = |slot: &&Key| {
-        let copy = store.get(slot).present().filter(|_| engine.claimant(slot).is_none());
-        copy.and_then(|copy| came_from(copy, marks)).is_some_and(|origin| origin == *cluster)
+        store
+            .get(slot)
+            .present()
+            .and_then(|copy| came_from(copy, marks))
+            .is_some_and(|origin| origin == *cluster)
     };
-    engine.slots().filter(from_there).collect()
+    engine.unclaimed().filter(from_there).collect()
 }
 
 /// Where a copy came from, if it is one of ours.

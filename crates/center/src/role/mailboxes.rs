@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_api::edge::{KindAndName, UpsyncSet};
-use mailboat_api::names::{annotation, group};
+use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::plan::Verdict;
@@ -49,6 +49,10 @@ pub(super) struct Mailboxes {
     told: bool,
     /// Those whose syncers carry on what is not seen.
     keeping: BTreeSet<Uid>,
+    /// Those whose Workspaces are gone.
+    vacated: BTreeSet<Uid>,
+    /// Clusters that were mailboxes, of which the engine still remembers something.
+    buried: BTreeSet<ClusterId>,
 }
 
 /// One mailbox that can be written.
@@ -161,6 +165,8 @@ impl Mailboxes {
             stale: BTreeSet::new(),
             told: false,
             keeping: BTreeSet::new(),
+            vacated: BTreeSet::new(),
+            buried: BTreeSet::new(),
         }
     }
 
@@ -175,11 +181,8 @@ impl Mailboxes {
             return;
         }
         // Made again, it is another one: nothing of the old one holds for it.
-        if let Some(old) = self.all.remove(&uid) {
-            self.by_cluster.remove(&old.cluster);
-            self.by_destination.retain(|_, known| *known != uid);
-            orders.push(Order::Configure(Furnished::id_of(&old.workspace, &old.cluster), None));
-        }
+        let old = self.forget(&uid, orders);
+        self.buried.extend(old);
         orders.push(Order::Reach(cluster.clone()));
         self.by_cluster.insert(cluster.clone(), uid.clone());
         self.found.push(cluster.clone());
@@ -200,6 +203,67 @@ impl Mailboxes {
             begun: false,
         };
         self.all.insert(uid, mailbox);
+    }
+
+    /// A Workspace of the provider is gone. Whose mailbox it was, if it was one.
+    pub(super) fn workspace_gone(&mut self, workspace: &Key) -> Option<Uid> {
+        let name: MailboxName = workspace.name.as_str().parse().ok()?;
+        let uid = Uid::parse(&name.sync_target_uid);
+        self.all.get(&uid).filter(|mailbox| mailbox.workspace == workspace.name)?;
+        self.vacated.insert(uid.clone());
+        Some(uid)
+    }
+
+    /// Whether the Workspace of a mailbox is gone, and no other was found since.
+    pub(super) fn is_vacated(&self, uid: &Uid) -> bool {
+        self.vacated.contains(uid)
+    }
+
+    /// Forgets those whose Workspaces are gone for good, and names them. Not before nothing is seen to stand in them: what
+    /// nobody remembers would look like what nobody wants.
+    pub(super) fn take_vacated(
+        &mut self,
+        store: &Store,
+        for_good: impl Fn(&Uid) -> bool,
+        orders: &mut Vec<Order>,
+    ) -> Vec<Uid> {
+        let gone = |uid: &&Uid| {
+            let mailbox = self.all.get(*uid);
+            for_good(uid)
+                && mailbox.is_some_and(|mailbox| {
+                    let seen = |object: &Arc<Object>| store.get(&object.key).present().is_some();
+                    matches!(store.get(&self.workspace_of(mailbox)), Seen::Absent(_))
+                        && !store.standing_in(&mailbox.cluster).any(seen)
+                })
+        };
+        let gone: Vec<Uid> = self.vacated.iter().filter(gone).cloned().collect();
+        for uid in &gone {
+            let old = self.forget(uid, orders);
+            self.buried.extend(old);
+        }
+        gone
+    }
+
+    /// Has what is remembered of mailboxes forgotten that are no more, once no route leads there.
+    pub(super) fn bury(&mut self, orders: &mut Vec<Order>) {
+        if !self.buried.is_empty() {
+            orders.push(Order::Forget(std::mem::take(&mut self.buried)));
+        }
+    }
+
+    /// Forgets a mailbox, and says which cluster it was.
+    fn forget(&mut self, uid: &Uid, orders: &mut Vec<Order>) -> Option<ClusterId> {
+        self.vacated.remove(uid);
+        let old = self.all.remove(uid)?;
+        self.by_cluster.remove(&old.cluster);
+        if let Some(destination) = old.destination {
+            self.by_destination.remove(&destination);
+        }
+        for uids in [&mut self.unfurnished, &mut self.looked_at, &mut self.stale, &mut self.keeping] {
+            uids.remove(uid);
+        }
+        orders.push(Order::Configure(Furnished::id_of(&old.workspace, &old.cluster), None));
+        Some(old.cluster)
     }
 
     /// The SyncTarget whose mailbox a cluster is.

@@ -63,6 +63,11 @@ impl Passing {
         }
     }
 
+    /// A mailbox is gone.
+    pub(super) fn forget(&mut self, uid: &Uid) {
+        self.ledgers.remove(uid);
+    }
+
     /// An object is among what a syncer is to carry.
     pub(super) fn puts_in(&mut self, uid: &Uid, object: &Carried) {
         if let Some(ledger) = self.ledgers.get_mut(uid) {

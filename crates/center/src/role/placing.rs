@@ -184,8 +184,47 @@ impl CenterRole {
     /// in either case nothing is withdrawn from it by this.
     pub(super) fn find_orphans(&mut self) {
         if !broken(Mutation::ForgetWhatWasThere) {
-            let missing = self.mailboxes.uids().filter(|uid| self.statuses.target_of(uid).is_none());
-            self.orphans = missing.cloned().collect();
+            self.orphans = self.mailboxes.uids().filter(|uid| self.is_orphan(uid)).cloned().collect();
+        }
+    }
+
+    /// The same of a mailbox that was found later. One that comes back, and not its SyncTarget, is no other than those.
+    pub(super) fn note_orphan(&mut self, mailbox: &ClusterId) {
+        let found = self.mailboxes.of(mailbox).filter(|uid| self.is_orphan(uid)).cloned();
+        if let Some(uid) = found {
+            self.orphans.insert(uid);
+            self.stale.extend(self.placements.keys().cloned());
+        }
+    }
+
+    fn is_orphan(&self, uid: &Uid) -> bool {
+        let stands = |target: &Key| !self.schedule.is_missing(target);
+        !self.statuses.target_of(uid).is_some_and(stands)
+    }
+
+    /// A mailbox was found. Where it was made again, it is another workspace: no placement goes to the old one any more, and
+    /// whatever was heard there says nothing of this one.
+    pub(super) fn begins_anew(&mut self, uid: &Uid) {
+        self.statuses.forget_pulse(uid);
+        self.statuses.touch_target(uid);
+        for key in self.going_to.get(uid).cloned().unwrap_or_default() {
+            self.touch_placement(&key);
+        }
+    }
+
+    /// Forgets edges whose SyncTargets are gone and whose mailboxes went as well: there is nothing left that could be
+    /// withdrawn by that.
+    pub(super) fn forget_vacated(&mut self, store: &Store, orders: &mut Vec<Order>) {
+        let Self { mailboxes, statuses, .. } = self;
+        for uid in mailboxes.take_vacated(store, |uid| statuses.target_of(uid).is_none(), orders) {
+            tracing::info!(%uid, "a mailbox went with its SyncTarget");
+            self.schedule.forget(&uid);
+            self.passing.forget(&uid);
+            self.statuses.forget_pulse(&uid);
+            self.going_to.remove(&uid);
+            if self.orphans.remove(&uid) {
+                self.stale.extend(self.placements.keys().cloned());
+            }
         }
     }
 
@@ -237,7 +276,7 @@ impl CenterRole {
 
     /// Whether a placement goes to one mailbox and no other.
     fn goes_to_one(&self, key: &Key) -> bool {
-        let all = self.schedule.destinations(key).chain(self.schedule.departed(key));
+        let all = self.schedule.destinations(key);
         all.filter(|(uid, _)| self.mailboxes.destination(uid).is_some()).take(2).count() == 1
     }
 

@@ -48,7 +48,7 @@ impl CenterRole {
             self.statuses.touch(placement);
         }
         self.reading.workspaces.extend(read);
-        let comes = |cluster: &ClusterId| !self.workspaces.refuses(cluster);
+        let comes = |cluster: &ClusterId| !self.workspaces.is_out_of_reach(cluster);
         if !self.reading.all && !unread.iter().any(comes) && self.known.is_some() {
             self.reading.all = true;
             self.placements.keys().for_each(|placement| self.statuses.touch(placement));

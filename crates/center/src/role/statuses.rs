@@ -16,6 +16,7 @@ use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
 
 use super::Kind;
+use super::events::{self, Event, Events};
 use super::mailboxes::Mailboxes;
 use crate::mailbox::{Installed, Limits, Pulse, Standing, judge};
 use crate::schedule::Schedule;
@@ -33,10 +34,13 @@ pub(super) struct Statuses {
     limits: Limits,
     due: BTreeSet<Key>,
     later: BTreeSet<(Moment, Key)>,
-    under_way: BTreeMap<CallId, Key>,
+    /// What is being written, and what is to be told of that by Events when it is.
+    under_way: BTreeMap<CallId, (Key, Vec<Event>)>,
+    events: Events,
     /// Those of them that may have to be another once more.
     again: BTreeSet<Key>,
     targets: BTreeMap<Uid, Key>,
+    uids: BTreeMap<Key, Uid>,
     pulses: BTreeMap<Uid, Pulse>,
     /// When each syncer will have been silent for too long, in Unix seconds.
     silences: BTreeSet<(u64, Uid)>,
@@ -50,8 +54,10 @@ impl Statuses {
             due: BTreeSet::new(),
             later: BTreeSet::new(),
             under_way: BTreeMap::new(),
+            events: Events::default(),
             again: BTreeSet::new(),
             targets: BTreeMap::new(),
+            uids: BTreeMap::new(),
             pulses: BTreeMap::new(),
             silences: BTreeSet::new(),
         }
@@ -64,8 +70,20 @@ impl Statuses {
 
     /// A SyncTarget was seen.
     pub(super) fn sees_target(&mut self, target: &Object) {
+        if self.uids.get(&target.key).is_some_and(|known| *known != target.uid) {
+            self.target_gone(&target.key);
+        }
+        self.uids.insert(target.key.clone(), target.uid.clone());
         self.targets.insert(target.uid.clone(), target.key.clone());
         self.touch(&target.key);
+    }
+
+    /// A SyncTarget is gone.
+    pub(super) fn target_gone(&mut self, key: &Key) {
+        if let Some(uid) = self.uids.remove(key) {
+            self.targets.remove(&uid);
+            self.forget_pulse(&uid);
+        }
     }
 
     /// The SyncTarget with a uid.
@@ -105,6 +123,13 @@ impl Statuses {
         self.touch_target(uid);
     }
 
+    /// Nothing is known of a syncer any more.
+    pub(super) fn forget_pulse(&mut self, uid: &Uid) {
+        if let Some(pulse) = self.pulses.remove(uid) {
+            self.silences.remove(&(pulse.silent_from(self.limits), uid.clone()));
+        }
+    }
+
     /// When a syncer was last heard of, in Unix seconds.
     pub(super) fn heard(&self, uid: &Uid) -> Option<u64> {
         self.pulses.get(uid).map(|pulse| pulse.heard())
@@ -112,12 +137,17 @@ impl Statuses {
 
     /// What came of a write. False if it was none of these.
     pub(super) fn answered<T>(&mut self, now: Moment, id: CallId, reply: &Result<T, Fault>) -> bool {
-        let Some(key) = self.under_way.remove(&id) else { return false };
+        let Some((key, events)) = self.under_way.remove(&id) else {
+            return self.events.answered(now, id, reply);
+        };
         let again = self.again.remove(&key) | self.due.remove(&key);
         if let Err(fault) = reply {
             tracing::debug!(%key, %fault, "a status could not be written");
             self.later.insert((now + AGAIN_AFTER, key));
-        } else if again {
+            return true;
+        }
+        self.events.tell(events);
+        if again {
             self.later.insert((now + SHOWN_AFTER, key));
         }
         true
@@ -148,7 +178,7 @@ impl Statuses {
         while self.under_way.len() < MOST_UNDER_WAY
             && let Some(key) = self.due.pop_first()
         {
-            if self.under_way.values().any(|busy| *busy == key) {
+            if self.under_way.values().any(|(busy, _)| *busy == key) {
                 self.again.insert(key);
                 continue;
             }
@@ -156,6 +186,7 @@ impl Statuses {
                 continue;
             };
             if let Some(patch) = self.patch(now, seen, object) {
+                let events = events::news(object, &patch);
                 let body = Arc::from(json!({ "status": patch }).to_string().into_bytes());
                 let verb = Verb::Merge { body, manager: self.manager.clone() };
                 let id = id();
@@ -164,14 +195,15 @@ impl Statuses {
                     id,
                     Call { key: key.clone(), verb, part: Part::Status, dry_run: false },
                 ));
-                self.under_way.insert(id, key);
+                self.under_way.insert(id, (key, events));
             }
         }
         let silent = self.silences.first().map(|(at, _)| {
             let seconds = at.saturating_sub(now.wall_seconds).max(1);
             now.mono + Duration::from_secs(seconds)
         });
-        [silent, self.later.first().map(|(at, _)| *at)].into_iter().flatten().min()
+        let tell_at = self.events.next(now, &self.manager, id, orders);
+        [silent, self.later.first().map(|(at, _)| *at), tell_at].into_iter().flatten().min()
     }
 
     /// What an object's status should say otherwise; `None` if it says it already.
@@ -199,6 +231,9 @@ impl Statuses {
         let written = target.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
         let written = written.and_then(|text| unix_seconds(&text));
         let mailbox_missing = match seen.mailboxes.destination(&target.uid) {
+            Some(_) if seen.mailboxes.is_vacated(&target.uid) => {
+                Some("its mailbox is being made again".to_owned())
+            }
             Some(_) => None,
             // It is looked at again when that is known.
             None if seen.mailboxes.is_in_doubt(&target.uid, seen.store) => return None,
@@ -208,7 +243,8 @@ impl Statuses {
         let generation = i64::try_from(target.generation).unwrap_or_default();
         let held = (seen.held)(&target.key);
         let installed = (seen.installed)(&target.uid);
-        let standing = Standing { mailbox_missing, unschedulable, generation, held, installed };
+        let name = target.key.name.to_string();
+        let standing = Standing { name, mailbox_missing, unschedulable, generation, held, installed };
         let pulse = self.pulses.get(&target.uid).copied();
         let judged = judge(&conditions, written, pulse, &standing, now.wall_seconds, self.limits)?;
         let mut patch = json!({ "conditions": judged.conditions });

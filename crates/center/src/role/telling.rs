@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use mailboat_api::condition::types;
-use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
+use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict, ValidationError};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
 use mailboat_engine::plan::{Verdict, Wait};
 use mailboat_engine::role::Order;
-use mailboat_engine::route::RouteId;
+use mailboat_engine::route::{DestinationId, RouteId};
 use mailboat_engine::standing::Part;
-use mailboat_object::key::{Key, Uid};
+use mailboat_object::key::{ClusterId, Key, Uid};
 use mailboat_object::object::Object;
 use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
@@ -74,6 +74,13 @@ impl CenterRole {
         };
         let mut errors = PlacementFacts::of(placement).errors;
         errors.extend(known.what.validation_errors().iter().cloned());
+        let unread = self.workspaces.unread_kinds(&placement.key.cluster, &known.what);
+        if unread > 0 {
+            let message = format!(
+                "{unread} kinds that it may select are not read, because its workspace has too many; name the kinds that are meant"
+            );
+            errors.push(ValidationError { path: "spec.downsync".to_owned(), message });
+        }
         let edges = self.schedule.destinations(&placement.key).count();
         let mut status = json!({
             "specGeneration": placement.generation,
@@ -99,9 +106,13 @@ impl CenterRole {
     /// How that stands what a placement selects.
     fn selected(&self, store: &Store, engine: &Engine, placement: &Object) -> Selected {
         let part = Part::Scope(ScopeId(route_name(&placement.key)));
-        let not_current = engine.not_current(store, &part, MOST_LISTED);
-        let undecided = engine.undecided(store, &RouteId(route_name(&placement.key)), MOST_LISTED);
         let route = RouteId(route_name(&placement.key));
+        // What stands where its SyncTarget is gone goes with the mailbox, and nobody is to do anything about it.
+        let goes_to = |uid: &Uid| self.schedule.leads(&placement.key, uid).is_some();
+        let in_going = |cluster: &ClusterId| self.mailboxes.of(cluster).is_none_or(goes_to);
+        let to_going = |to: DestinationId| self.mailboxes.at(to).is_some_and(goes_to);
+        let not_current = engine.not_current_in(store, &part, in_going, MOST_LISTED);
+        let undecided = engine.undecided_for(store, &route, to_going, MOST_LISTED);
         let standing = not_current.iter().filter_map(|copy| {
             let edge = copy
                 .slot
@@ -154,8 +165,7 @@ impl CenterRole {
 
     /// The name of an edge that a placement goes to, by the uid of its SyncTarget.
     fn edge_of(&self, placement: &Key, uid: &Uid) -> Option<String> {
-        let mut going = self.schedule.destinations(placement);
-        going.find(|(to, _)| *to == uid).map(|(_, leads)| leads.target.name.to_string())
+        self.schedule.leads(placement, uid).map(|leads| leads.target.name.to_string())
     }
 
     /// Something that a placement wants in an edge's mailbox, and an older placement has.

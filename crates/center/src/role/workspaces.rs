@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mailboat_api::names::group;
 use mailboat_engine::role::{Order, Where};
@@ -12,9 +13,16 @@ use mailboat_object::object::Keep;
 use mailboat_store::interest::{Filter, Interest, PlaceId};
 use mailboat_store::seen::Doubt;
 use mailboat_store::store::Store;
+use mailboat_store::time::Moment;
 
 use crate::denature;
 use crate::what::What;
+
+/// The most kinds that are followed in one workspace.
+const MOST_KINDS: usize = 500;
+
+/// A workspace that has not said for so long what it serves is not waited for any more.
+const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 /// The workload workspaces.
 #[derive(Default)]
@@ -27,9 +35,14 @@ struct Workspace {
     serves: Option<Arc<Catalog>>,
     /// It does not let the center know: nothing is to be waited for, and nothing to be concluded either.
     refuses: bool,
+    /// Since when it was asked in vain, and whether that is long enough to wait for it no more.
+    asked: Option<Moment>,
+    silent: bool,
     /// What is followed. A kind that was once is so for good: if its server stops to serve it, that is to be seen as
     /// such.
     kinds: BTreeSet<KindId>,
+    /// What could be selected besides, and is not followed because it would be too much.
+    beyond: BTreeSet<KindId>,
     placements: BTreeMap<Name, Arc<What>>,
     /// Something is or was placed from here.
     places: bool,
@@ -94,7 +107,7 @@ impl Workspaces {
     /// What a workspace serves. True if other kinds are read by it.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) -> Option<ClusterId> {
         let (cluster, workspace) = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at)?;
-        workspace.refuses = false;
+        (workspace.refuses, workspace.silent) = (false, false);
         let first = workspace.serves.replace(Arc::clone(catalog)).is_none();
         let changed = workspace.refresh();
         (first || changed).then(|| cluster.clone())
@@ -115,10 +128,35 @@ impl Workspaces {
         self.all.get(cluster).is_some_and(|workspace| workspace.refuses)
     }
 
-    /// Whether every workspace said what it serves, or that it does not say so. One that the center may not read must not
-    /// keep all others waiting.
+    /// Whether a workspace keeps from the center what there is, or has not answered for long: what came from there stays as
+    /// it is.
+    pub(super) fn is_out_of_reach(&self, cluster: &ClusterId) -> bool {
+        self.all.get(cluster).is_some_and(Workspace::is_out_of_reach)
+    }
+
+    /// Notes which workspaces have not answered for long. Says when to ask again.
+    pub(super) fn wait(&mut self, now: Moment) -> Option<Moment> {
+        let awaited = |workspace: &&mut Workspace| {
+            workspace.serves.is_none() && !workspace.is_out_of_reach() && !workspace.placements.is_empty()
+        };
+        let mut wake: Option<Moment> = None;
+        for (cluster, workspace) in &mut self.all {
+            let Some(workspace) = Some(workspace).filter(awaited) else { continue };
+            let until = *workspace.asked.get_or_insert(now) + ANSWERS_WITHIN;
+            if now < until {
+                wake = wake.into_iter().chain([until]).min();
+                continue;
+            }
+            workspace.silent = true;
+            tracing::warn!(%cluster, "a workspace with placements does not answer; what it placed stays as it is, and others go on without it");
+        }
+        wake
+    }
+
+    /// Whether every workspace said what it serves, or that it does not say so. One that the center may not read, or that
+    /// does not answer, must not keep all others waiting.
     pub(super) fn are_known(&self) -> bool {
-        let known = |workspace: &Workspace| workspace.serves.is_some() || workspace.refuses;
+        let known = |workspace: &Workspace| workspace.serves.is_some() || workspace.is_out_of_reach();
         self.all.values().all(|workspace| known(workspace) || workspace.placements.is_empty())
     }
 
@@ -179,6 +217,12 @@ impl Workspaces {
         placements.into_iter().any(|what| what.may_select(kind))
     }
 
+    /// How many kinds that a placement may select are not read, because its workspace has too many.
+    pub(super) fn unread_kinds(&self, cluster: &ClusterId, what: &What) -> usize {
+        let beyond = self.all.get(cluster).into_iter().flat_map(|workspace| &workspace.beyond);
+        beyond.filter(|kind| what.may_select(kind)).count()
+    }
+
     /// What the placements of a workspace select.
     pub(super) fn placements(&self, cluster: &ClusterId) -> impl Iterator<Item = (&Name, &Arc<What>)> {
         self.all.get(cluster).into_iter().flat_map(|workspace| &workspace.placements)
@@ -186,6 +230,10 @@ impl Workspaces {
 }
 
 impl Workspace {
+    fn is_out_of_reach(&self) -> bool {
+        self.refuses || self.silent
+    }
+
     /// Whether placements there may come upon objects of a kind.
     fn reads(&self, kind: &KindId) -> bool {
         self.places && (decides(kind) || self.placements.values().any(|what| what.may_select(kind)))
@@ -195,11 +243,18 @@ impl Workspace {
     fn refresh(&mut self) -> bool {
         let Some(catalog) = &self.serves else { return false };
         let before = self.kinds.len();
-        for served in catalog.iter().filter(|served| served.verbs.can_follow()) {
-            if self.reads(&served.kind) || (self.has_targets && is_of_account(&served.kind)) {
-                self.kinds.insert(served.kind.clone());
-            }
-        }
+        let mut wanted: Vec<KindId> = catalog
+            .iter()
+            .filter(|served| served.verbs.can_follow())
+            .filter(|served| self.reads(&served.kind) || (self.has_targets && is_of_account(&served.kind)))
+            .map(|served| served.kind.clone())
+            .filter(|kind| !self.kinds.contains(kind))
+            .collect();
+        // What decides about others goes first: without it nothing can be said of them.
+        wanted.sort_by_key(|kind| !decides(kind) && !is_of_account(kind));
+        let room = MOST_KINDS.saturating_sub(before).min(wanted.len());
+        self.beyond = wanted.split_off(room).into_iter().collect();
+        self.kinds.extend(wanted);
         self.kinds.len() != before
     }
 }
@@ -228,6 +283,8 @@ pub(crate) fn decides(kind: &KindId) -> bool {
 mod tests {
     use mailboat_api::edge::EdgePlacementSpec;
 
+    use mailboat_object::catalog::{Served, Verbs};
+
     use super::*;
     use crate::fixtures::kind;
 
@@ -248,6 +305,64 @@ mod tests {
         assert!(!workspaces.refuses(&open));
         workspaces.served(&place(&shut), &Arc::default());
         assert!(workspaces.are_known() && !workspaces.refuses(&shut));
+    }
+
+    #[test]
+    fn a_workspace_that_does_not_answer_keeps_no_other_waiting_for_ever() {
+        let mut workspaces = Workspaces::default();
+        let (open, mute) = (ClusterId::new("open"), ClusterId::new("mute"));
+        for cluster in [&open, &mute] {
+            let what = Arc::new(What::of(&EdgePlacementSpec::default()));
+            workspaces.placement(cluster, &Name::new("shops"), Some(what), &mut Vec::new());
+        }
+        workspaces.served(&place(&open), &Arc::default());
+        let at = |seconds: u64| Moment(seconds * 1_000);
+        assert_eq!(workspaces.wait(at(5)), Some(at(65)));
+        assert!(workspaces.wait(at(64)).is_some() && !workspaces.are_known());
+        assert_eq!(workspaces.wait(at(65)), None);
+        assert!(workspaces.are_known() && workspaces.is_out_of_reach(&mute), "it is held as it was");
+        assert!(!workspaces.refuses(&mute), "a placement deleted there still waits until it was read");
+        workspaces.served(&place(&mute), &Arc::default());
+        assert!(workspaces.are_known() && !workspaces.is_out_of_reach(&mute));
+    }
+
+    fn served(of: &str) -> Served {
+        let (kind, name) = (kind(of), Name::new("Thing"));
+        Served {
+            version: Name::new("v1"),
+            kind_name: name.clone(),
+            singular: name,
+            namespaced: true,
+            status: false,
+            scale: false,
+            verbs: Verbs::of(["get", "list", "watch"]),
+            short_names: Box::default(),
+            kind,
+        }
+    }
+
+    #[test]
+    fn only_so_many_kinds_are_read_and_what_decides_about_others_is_among_them() {
+        let mut workspaces = Workspaces::default();
+        let shop = ClusterId::new("shop");
+        let all: EdgePlacementSpec = serde_json::from_value(serde_json::json!({
+            "downsync": [{ "apiGroup": "example.dev", "resources": ["*"], "namespaces": ["shop"] }]
+        }))
+        .unwrap();
+        let what = Arc::new(What::of(&all));
+        workspaces.placement(&shop, &Name::new("shops"), Some(Arc::clone(&what)), &mut Vec::new());
+        let mut catalog = Catalog::default();
+        for number in 0..MOST_KINDS + 7 {
+            catalog.add(served(&format!("a{number:03}s.example.dev")));
+        }
+        catalog.add(served("namespaces"));
+        workspaces.served(&place(&shop), &Arc::new(catalog));
+        assert_eq!(workspaces.interests().count(), MOST_KINDS);
+        assert!(workspaces.follows(&shop, &kind("namespaces")));
+        assert_eq!(workspaces.unread_kinds(&shop, &what), 8);
+        // What was placed of such a kind is held, since nobody reads it.
+        let beyond = kind(&format!("a{:03}s.example.dev", MOST_KINDS + 6));
+        assert!(workspaces.may_select(&shop, &beyond) && !workspaces.follows(&shop, &beyond));
     }
 
     #[test]

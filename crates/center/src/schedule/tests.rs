@@ -94,6 +94,35 @@ impl Rig {
     }
 }
 
+fn target_key(name: &str) -> Key {
+    key("imw", &format!("synctargets.{EDGE}"), "", name)
+}
+
+/// Whoever retires an edge takes away both. Which of them is believed to be gone first is chance.
+#[test]
+fn nothing_leaves_a_sync_target_that_seems_to_be_gone() {
+    let mut rig = Rig::started();
+    rig.edge("t", 1, &json!({ "env": "prod" }))
+        .edge("u", 2, &json!({ "env": "prod" }))
+        .placement("ep", &is("prod"));
+    rig.schedule.misses(&target_key("t"));
+    rig.schedule.location(&key("imw", &format!("locations.{EDGE}"), "", "t"), None);
+    rig.placement("ep", &json!([{ "matchLabels": { "env": "prod", "loc": "none" } }]));
+    assert_eq!(rig.leads("ep"), ["t:t"], "what is there is cleared, what may be gone is not");
+    rig.drop_target("t");
+    let departed: Vec<Uid> =
+        rig.schedule.departed(&placement_key("ep")).map(|(uid, _)| uid.clone()).collect();
+    assert_eq!((rig.leads("ep"), departed), (Vec::new(), vec![Uid::parse(&uid(1))]));
+    // One that is there after all is left by now.
+    let mut rig = Rig::started();
+    rig.edge("t", 1, &json!({ "env": "prod" })).placement("ep", &is("prod"));
+    rig.schedule.misses(&target_key("t"));
+    rig.schedule.location(&key("imw", &format!("locations.{EDGE}"), "", "t"), None);
+    assert_eq!(rig.leads("ep"), ["t:t"]);
+    rig.target("t", 1);
+    assert_eq!(rig.leads("ep"), [""; 0]);
+}
+
 fn is(env: &str) -> Value {
     json!([{ "matchLabels": { "env": env } }])
 }

@@ -57,7 +57,15 @@ async fn mailbox_lifecycle() {
     let (runs, holds) = (edge.get(deployment).await.unwrap(), edge.get(secret).await.unwrap());
     assert_eq!(runs["spec"]["template"]["spec"]["containers"][0]["image"], SYNCER_IMAGE);
 
-    // Deleted, it is made again as another workspace.
+    // Its syncer is heard of.
+    let the_one = (EDGE, "SyncerConfig", "", "the-one");
+    let beat = jiff::Timestamp::now().to_string();
+    mailbox.report(the_one, json!({ "lastSyncerHeartbeatTime": beat })).await;
+    let reason =
+        |kind: &'static str, reason: &'static str| move |found: &Value| said(found, kind)["reason"] == reason;
+    inventory.until(target_of, "heard of", reason(types::READY, "Heard")).await;
+
+    // Deleted, it is made again as another workspace. Nothing is heard from there, and the SyncTarget says why.
     let provider = harbor.provider().await;
     let workspace = ("tenancy.kcp.io/v1alpha1", "Workspace", "", mailbox.workspace.name.as_str());
     provider.delete(workspace).await;
@@ -68,6 +76,12 @@ async fn mailbox_lifecycle() {
         })
         .await;
     let again = harbor.mailbox(&target).await;
+    let made_again = "MailboxMadeAgain";
+    inventory.until(target_of, "not heard of", reason(types::SYNCER_AUTHORIZED, made_again)).await;
+    inventory.until(target_of, "not ready", reason(types::READY, made_again)).await;
+    let beat = jiff::Timestamp::now().to_string();
+    again.report(the_one, json!({ "lastSyncerHeartbeatTime": beat })).await;
+    inventory.until(target_of, "heard of again", reason(types::SYNCER_AUTHORIZED, "Heard")).await;
     again.until(role, "there", |found| found["rules"] == made["rules"]).await;
 
     // Its syncer gets another token, and nothing else at the edge is written.
@@ -84,7 +98,11 @@ async fn mailbox_lifecycle() {
 }
 
 fn installed(target: &Value) -> Value {
+    said(target, types::SYNCER_INSTALLED)
+}
+
+fn said(target: &Value, of: &str) -> Value {
     let conditions = target["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions.into_iter().find(|condition| condition["type"] == types::SYNCER_INSTALLED);
+    let found = conditions.into_iter().find(|condition| condition["type"] == of);
     found.unwrap_or_default()
 }

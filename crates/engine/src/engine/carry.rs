@@ -514,7 +514,7 @@ impl Engine {
         None
     }
 
-    fn forget(&mut self, id: SlotId) {
+    pub(super) fn forget(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         if state.claims.is_empty() && !state.under_way {
             let (scope, key) = (scope_of(state), state.key.clone());

@@ -1,6 +1,8 @@
 //! What the engine tells a role of all slots at once, at a price that does not depend on how many there are; of one
 //! route, at a price of what that route reads.
 
+use std::collections::BTreeSet;
+
 use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -8,7 +10,7 @@ use mailboat_store::store::Store;
 use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::breaker::ScopeId;
-use crate::fans::FanId;
+use crate::fans::{FanId, RouteIndex};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::{SlotId, SlotState};
@@ -51,7 +53,19 @@ impl Engine {
 
     /// What is not as wanted in a cluster or in a scope: at most so many, in the order of their keys.
     pub fn not_current(&self, store: &Store, part: &Part, limit: usize) -> Vec<NotCurrent> {
-        let slots = self.standings.not_current(part).take(limit);
+        self.not_current_in(store, part, |_| true, limit)
+    }
+
+    /// The same in those clusters alone that matter to whoever asks, at the price of all that is not as wanted.
+    pub fn not_current_in(
+        &self,
+        store: &Store,
+        part: &Part,
+        matters: impl Fn(&ClusterId) -> bool,
+        limit: usize,
+    ) -> Vec<NotCurrent> {
+        let there = |id: &SlotId| self.slots.get(*id).is_some_and(|slot| matters(&slot.key.cluster));
+        let slots = self.standings.not_current(part).filter(there).take(limit);
         let mut listed: Vec<_> = slots.filter_map(|slot| self.why_not_current(store, slot)).collect();
         listed.sort_by(|one, other| one.slot.cmp(&other.slot));
         listed
@@ -64,8 +78,24 @@ impl Engine {
 
     /// These sources, at most so many, and why.
     pub fn undecided(&self, store: &Store, route: &RouteId, limit: usize) -> Vec<NotCurrent> {
+        self.undecided_for(store, route, |_| true, limit)
+    }
+
+    /// The same where it is one of those destinations that matter to whoever asks of which nothing can be said, or all.
+    pub fn undecided_for(
+        &self,
+        store: &Store,
+        route: &RouteId,
+        matters: impl Fn(DestinationId) -> bool,
+        limit: usize,
+    ) -> Vec<NotCurrent> {
         let Some(index) = self.route_ids.get(route) else { return Vec::new() };
-        let fans = self.fans.undecided(*index).take(limit);
+        let there = |id: &FanId| {
+            self.fans.get(*id).is_some_and(|fan| {
+                fan.hold.is_some() || fan.legs.iter().any(|leg| leg.hold().is_some() && matters(leg.to))
+            })
+        };
+        let fans = self.fans.undecided(*index).filter(there).take(limit);
         let mut listed: Vec<_> = fans.filter_map(|fan| self.why_undecided(store, fan)).collect();
         listed.sort_by(|one, other| one.source.cmp(&other.source));
         listed
@@ -120,10 +150,22 @@ impl Engine {
         self.breaker.losers(scope)
     }
 
-    /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of all slots.
+    /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of what its routes
+    /// want and of what nobody does.
     pub fn placed_by(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+        let routes = self.routes.iter().filter(|(_, entry)| entry.scope == *scope);
+        let indexes = routes.filter_map(|(index, _)| u32::try_from(index).ok());
+        let fans = indexes.flat_map(|index| self.fans.of_route(RouteIndex(index)));
+        let legs = fans.filter_map(|fan| self.fans.get(fan)).flat_map(|fan| &fan.legs);
+        let slots: BTreeSet<SlotId> =
+            legs.flat_map(|leg| leg.slots()).chain(self.slots.nobodys().map(|(id, _)| id)).collect();
         let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;
-        self.slots.iter().filter(of_it).map(|state| &state.key)
+        slots.into_iter().filter_map(|id| self.slots.get(id)).filter(of_it).map(|state| &state.key)
+    }
+
+    /// The slots that nobody claims, at the price of how many these are.
+    pub fn unclaimed(&self) -> impl Iterator<Item = &Key> {
+        self.slots.nobodys().map(|(_, state)| &state.key)
     }
 
     /// Up to which version everything that a cluster showed is delivered, apart from what is told to be not current,

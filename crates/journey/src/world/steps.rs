@@ -67,6 +67,19 @@ impl World {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
                 }
             }
+            Step::RetireWhole(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    sea.truth.retires(*edge);
+                    for kind in ["locations", "synctargets"] {
+                        sea.remove(&kinds::key(&cluster, kinds::edge(kind), &format!("t{edge}")));
+                    }
+                }
+            }
+            Step::Unlist(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    sea.remove(&kinds::key(&cluster, kinds::edge("locations"), &format!("t{edge}")));
+                }
+            }
             Step::ConfirmRetired => sea.confirm_retired(),
             Step::ConfirmPlacement(name) => {
                 // Also in a workspace that is being deleted: that is where it is needed.
@@ -193,6 +206,8 @@ impl World {
                     kinds::key(&ClusterId::new("root"), kinds::workspaces(), &workspace_name(*site));
                 sea.remove(&workspace);
             }
+            Step::Silence(site) => sea.silent = sea.living(*site),
+            Step::Speak(_) => sea.silent = None,
             Step::Backup => sea.back_up(),
             Step::Restore => sea.restore(),
             Step::Noise(percent) => sea.noise = u64::from(*percent),
