@@ -13,6 +13,7 @@ mod ready;
 mod statuses;
 mod summing;
 mod telling;
+mod unsighted;
 mod views;
 mod withheld;
 mod workspaces;
@@ -53,6 +54,7 @@ use self::passing::Passing;
 use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
+use self::unsighted::Unsighted;
 use self::views::Views;
 use self::withheld::Withheld;
 use self::workspaces::Workspaces;
@@ -108,6 +110,8 @@ pub struct CenterRole {
     installing: Installing,
     /// What the breaker holds, by the placement or SyncTarget on which it can be confirmed.
     withheld: BTreeMap<Key, Withheld>,
+    /// What is said of mailboxes in which copies cannot be seen.
+    unsighted: Unsighted,
     statuses: Statuses,
     summing: Summing,
     /// Slots of mailboxes that stand otherwise than before.
@@ -149,6 +153,7 @@ impl CenterRole {
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),
+            unsighted: Unsighted::default(),
             statuses: Statuses::new(identity.manager.clone(), identity.silence),
             summing: Summing::new(identity.manager.clone()),
             identity,
@@ -525,6 +530,7 @@ impl Role for CenterRole {
             }
         }
         self.tell_known(store, engine, &mut orders);
+        let unsighted_at = self.carry_on_unseen(now.mono, store, engine);
         self.note_read(store, engine, &orders);
         // Before the views were read as a whole, it is not known what stands in mailboxes: all of it would be asked for one by one.
         if self.started {
@@ -548,8 +554,17 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
-                look_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at, status_at,
-                summary_at, eviction,
+                look_at,
+                unseen_at,
+                unsighted_at,
+                ending_at,
+                ask_at,
+                passing_at,
+                retell_at,
+                install_at,
+                status_at,
+                summary_at,
+                eviction,
             ]
             .into_iter()
             .flatten()
