@@ -110,6 +110,8 @@ pub struct CenterRole {
     installing: Installing,
     /// What the breaker holds, by the placement or SyncTarget on which it can be confirmed.
     withheld: BTreeMap<Key, Withheld>,
+    /// Placements of which something was held, that say so until it has gone.
+    released: BTreeSet<Key>,
     /// What is said of mailboxes in which copies cannot be seen.
     unsighted: Unsighted,
     statuses: Statuses,
@@ -153,6 +155,7 @@ impl CenterRole {
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),
+            released: BTreeSet::new(),
             unsighted: Unsighted::default(),
             statuses: Statuses::new(identity.manager.clone(), identity.silence),
             summing: Summing::new(identity.manager.clone()),
@@ -527,6 +530,7 @@ impl Role for CenterRole {
             for slot in std::mem::take(&mut self.noticed) {
                 self.mailboxes.stands(&slot, store, engine, &mut self.passing);
                 self.touch_placements_of(&slot, engine);
+                self.touch_released(&slot, store, engine);
             }
         }
         self.tell_known(store, engine, &mut orders);

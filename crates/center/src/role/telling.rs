@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mailboat_api::condition::types;
+use mailboat_api::condition::{Condition, ConditionStatus, find, types};
 use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
@@ -181,6 +181,24 @@ impl CenterRole {
             for placement in going.iter().filter(|placement| placement.cluster == source.cluster) {
                 self.statuses.touch(placement);
             }
+        }
+    }
+
+    /// A copy is gone that nobody wants: placements that were said to wait for that may be ready by now. None of them claims
+    /// it any more.
+    pub(super) fn touch_released(&mut self, slot: &Key, store: &Store, engine: &Engine) {
+        if self.released.is_empty() || engine.claims(slot).next().is_some() {
+            return;
+        }
+        self.released.retain(|key| {
+            let said =
+                store.get(key).present().and_then(|placement| placement.get(&["status", "conditions"]));
+            let said: Option<Vec<Condition>> = said.and_then(|said| serde_json::from_str(said.json()).ok());
+            let ready = said.as_deref().and_then(|said| find(said, types::READY));
+            ready.is_some_and(|ready| ready.status != ConditionStatus::True)
+        });
+        for key in &self.released {
+            self.statuses.touch(key);
         }
     }
 
