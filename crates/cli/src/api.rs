@@ -70,7 +70,7 @@ fn tell(what: &str, name: &str, made: Made) -> Result<()> {
 async fn of_cluster(arguments: &ImportArguments) -> Result<Vec<Value>> {
     let (path, context) = (arguments.from_kubeconfig.clone(), arguments.from_context.clone());
     let connection = Connection::open(Source::Kubeconfig { path, context }, Settings::default()).await;
-    let connection = connection.map_err(|bad| bad_configuration(&bad))?;
+    let connection = connection.map_err(|bad| bad_configuration(&bad, "--from-kubeconfig"))?;
     let cluster = connection.cluster();
     let mut found = Vec::new();
     for kind in &arguments.kinds {

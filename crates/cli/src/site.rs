@@ -14,7 +14,7 @@ use mailboat_registration::workspace::{WorkspacePath, workspace_of};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{bad_configuration, before_writing, refusal};
+use crate::failure::{CENTER_FLAG, bad_configuration, before_writing, refusal};
 use crate::flags::ServerFlags;
 use crate::place::{get, key};
 
@@ -39,7 +39,7 @@ impl Site {
     pub(crate) async fn reach(flags: &ServerFlags) -> Result<Self> {
         let source = Source::Kubeconfig { path: flags.kubeconfig.clone(), context: flags.context.clone() };
         let connection = Connection::open(source, Settings::default()).await;
-        Ok(Self { connection: connection.map_err(|bad| bad_configuration(&bad))? })
+        Ok(Self { connection: connection.map_err(|bad| bad_configuration(&bad, CENTER_FLAG))? })
     }
 
     /// How its server is reached, by anybody.

@@ -23,6 +23,8 @@ const GLANCE: Duration = Duration::from_millis(500);
 
 /// Removes a syncer.
 pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
+    // A file that is not there is said before anybody is asked.
+    let edge = edge(arguments).await?;
     let reached = reach_mailbox(&arguments.center, &arguments.name).await?;
     let registration = &reached.registration;
     let needs: Vec<Need> = registration
@@ -32,8 +34,13 @@ pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
         .flat_map(|key| ["get", "delete"].map(|verb| Need { verb, subresource: "", key: key.clone() }))
         .collect();
     check_rights(&reached.cluster, &registration.mailbox, &needs).await?;
-    match edge(arguments).await? {
-        Some(edge) => clear_edge(&edge, registration, arguments.keep_objects).await?,
+    match edge {
+        Some(edge) => {
+            edge.catalog()
+                .await
+                .map_err(|fault| before_writing("the edge cannot be asked what it serves", &fault))?;
+            clear_edge(&edge, registration, arguments.keep_objects).await?;
+        }
         None => say_what_remains(registration),
     }
     clear_mailbox(&reached).await
@@ -42,14 +49,9 @@ pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
 async fn edge(arguments: &SyncerRemoveArguments) -> Result<Option<Cluster>> {
     let Some(path) = &arguments.edge_kubeconfig else { return Ok(None) };
     let source = Source::Kubeconfig { path: Some(path.clone()), context: arguments.edge_context.clone() };
-    let connection =
-        Connection::open(source, Settings::default()).await.map_err(|bad| bad_configuration(&bad))?;
-    let cluster = connection.cluster();
-    cluster
-        .catalog()
-        .await
-        .map_err(|fault| before_writing("the edge cannot be asked what it serves", &fault))?;
-    Ok(Some(cluster))
+    let connection = Connection::open(source, Settings::default()).await;
+    let connection = connection.map_err(|bad| bad_configuration(&bad, "--edge-kubeconfig"))?;
+    Ok(Some(connection.cluster()))
 }
 
 fn say_what_remains(registration: &Registration) {
