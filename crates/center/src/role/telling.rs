@@ -223,13 +223,12 @@ impl CenterRole {
             schedule: &self.schedule,
             mailboxes: &self.mailboxes,
             held: &|key| {
-                let (withheld, unsighted) = (self.withheld.get(key), self.unsighted.condition(key));
+                let withheld = self.withheld.get(key);
                 // One word is given at a time. What is out of sight waits on.
-                match (withheld, unsighted) {
-                    (None, Some(unsighted)) => unsighted,
-                    _ => (withheld.is_some() || self.reading.knows_all())
-                        .then(|| withheld::condition(withheld)),
+                if withheld.is_none() && self.unsighted.concerns(key) {
+                    return self.unsighted.condition(key);
                 }
+                (withheld.is_some() || self.reading.knows_all()).then(|| withheld::condition(withheld))
             },
             installed: &|uid| self.installing.said(uid),
             last_seen: &|key| self.endings.last_seen(key),

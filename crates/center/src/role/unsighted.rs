@@ -33,16 +33,21 @@ struct Said {
 }
 
 impl Unsighted {
-    /// What a SyncTarget says, if all in its mailbox that should be seen is not; `Some(None)`: nothing else than it says.
-    pub(super) fn condition(&self, target: &Key) -> Option<Option<Condition>> {
-        let said = self.said.get(target)?;
-        Some(said.message.clone().map(|message| Condition {
+    /// Whether copies in the mailbox of a SyncTarget cannot be seen.
+    pub(super) fn concerns(&self, target: &Key) -> bool {
+        self.said.contains_key(target)
+    }
+
+    /// What a SyncTarget says of that; `None`: what it says already.
+    pub(super) fn condition(&self, target: &Key) -> Option<Condition> {
+        let message = self.said.get(target)?.message.clone()?;
+        Some(Condition {
             type_: types::WITHDRAWAL_HELD.to_owned(),
             status: ConditionStatus::True,
             reason: "OutOfSight".to_owned(),
             message,
             ..Condition::default()
-        }))
+        })
     }
 }
 

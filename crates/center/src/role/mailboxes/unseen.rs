@@ -154,3 +154,35 @@ fn carried_by(spec: &SyncerConfigSpec) -> Vec<Carried> {
     });
     cluster_scoped.chain(namespaced).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::object;
+
+    /// What is kept of two objects of a kind that nobody can see, as `the-one` of this generation names them.
+    fn kept(generation: u64) -> (Unseen, TheOne) {
+        let named = json!([{ "group": "example.dev", "resource": "boats", "apiVersion": "v1",
+            "objectsByNamespace": [{ "namespace": "pier", "names": ["a", "b"] }] }]);
+        let config = json!({ "metadata": { "name": "the-one", "uid": "u", "generation": generation },
+            "spec": { "namespacedObjects": named } });
+        let (mut unseen, mut the_one) = (Unseen::default(), TheOne::default());
+        unseen.reads(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &config));
+        assert!(unseen.keep(&Store::new(), &ClusterId::new("mailbox"), &BTreeSet::new(), &mut the_one));
+        (unseen, the_one)
+    }
+
+    #[test]
+    fn a_word_is_for_just_these_objects_and_just_this_once() {
+        let (mut unseen, mut the_one) = kept(3);
+        let change = unseen.change();
+        assert_eq!(kept(3).0.change(), change, "a center that starts again asks for the same");
+        // Once it was let go, `the-one` is another: the same word lets nothing go when all this happens again.
+        assert_ne!(kept(4).0.change(), change);
+        let first = unseen.kept.first().cloned().unwrap();
+        unseen.sees(&first);
+        assert_ne!(unseen.change(), change, "one of them is seen by now");
+        assert_eq!(unseen.let_go(&mut the_one).len(), 1);
+        assert!(unseen.is_empty() && unseen.count_by_kind().is_empty());
+    }
+}
