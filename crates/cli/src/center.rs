@@ -8,6 +8,7 @@ use mailboat_center::init::{Done, InitError, init};
 use mailboat_center::setup::Offer;
 use mailboat_cluster::Connection;
 use mailboat_object::wire::FaultKind;
+use mailboat_registration::workspace::WorkspacePath;
 use mailboat_runner::StopSignal;
 
 use crate::failure::{CENTER_FLAG, bad_configuration, refusal};
@@ -20,6 +21,7 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
     if let Some(CenterCommand::Init(arguments)) = &arguments.command {
         return set_up(arguments).await;
     }
+    WorkspacePath::parse(&arguments.kcp.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
     let stop = StopSignal::new().context("signals cannot be heard")?;
     log::begin(arguments.log_format, &arguments.log_level)?;
     let mut settings = Settings::new(arguments.kcp.source(), &arguments.kcp.provider_workspace);

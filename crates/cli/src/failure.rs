@@ -53,6 +53,6 @@ pub fn tell(error: &anyhow::Error) -> ExitCode {
     if error.is::<WouldChange>() {
         return ExitCode::from(3);
     }
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     if error.is::<Refusal>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

@@ -67,7 +67,7 @@ pub async fn run(arguments: &PlanArguments) -> Result<()> {
     let after = survey.rehearse();
     for placement in after.placements() {
         for error in after.validation_errors(placement) {
-            eprintln!("warning: EdgePlacement {}: {}: {}", placement.name, error.path, error.message);
+            say!("warning: EdgePlacement {}: {}: {}", placement.name, error.path, error.message);
         }
     }
     let changes = changes(&before, &after);

@@ -68,7 +68,7 @@ pub async fn run(arguments: &UpArguments) -> Result<()> {
         ended = stopped => ended,
         ended = stay_up(&servers, &folder, &mut running) => ended,
     };
-    eprintln!("stopping …");
+    say!("stopping …");
     running.end().await;
     ended
 }

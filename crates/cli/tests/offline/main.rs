@@ -5,6 +5,7 @@ mod customize;
 mod kubeconfigs;
 #[path = "../shared/up.rs"]
 mod process;
+mod refusals;
 mod up;
 
 use std::io::Write as _;
