@@ -41,14 +41,14 @@ impl Servers {
             })?),
             Err(_) => None,
         };
-        let servers = Self::named(arguments)?;
-        servers.check()?;
+        let named = Self::named(arguments)?;
         let servers = match kept {
-            Some(kept) => kept.with(servers, arguments.edges).map_err(|why| {
+            Some(kept) => kept.with(named.clone(), arguments.edges).map_err(|why| {
                 refusal(format!("{why}; leave the flag out, or name another folder with --data"))
             })?,
-            None => servers,
+            None => named.clone(),
         };
+        named.check()?;
         if folder.is_kept() {
             let bytes = serde_json::to_vec_pretty(&servers)?;
             fs::write(&file, bytes).with_context(|| format!("{} cannot be written", file.display()))?;
