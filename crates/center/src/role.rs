@@ -14,6 +14,7 @@ mod ready;
 mod statuses;
 mod summing;
 mod telling;
+mod unsighted;
 mod views;
 mod withheld;
 mod workspaces;
@@ -54,6 +55,7 @@ use self::passing::Passing;
 use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
+use self::unsighted::Unsighted;
 use self::views::Views;
 use self::withheld::Withheld;
 use self::workspaces::Workspaces;
@@ -109,6 +111,10 @@ pub struct CenterRole {
     installing: Installing,
     /// What the breaker holds, by the placement or SyncTarget on which it can be confirmed.
     withheld: BTreeMap<Key, Withheld>,
+    /// Placements of which something was held, that say so until it has gone.
+    released: BTreeSet<Key>,
+    /// What is said of mailboxes in which copies cannot be seen.
+    unsighted: Unsighted,
     statuses: Statuses,
     summing: Summing,
     /// Slots of mailboxes that stand otherwise than before.
@@ -150,6 +156,8 @@ impl CenterRole {
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
             withheld: BTreeMap::new(),
+            released: BTreeSet::new(),
+            unsighted: Unsighted::default(),
             statuses: Statuses::new(identity.manager.clone(), identity.silence),
             summing: Summing::new(identity.manager.clone()),
             identity,
@@ -536,9 +544,11 @@ impl Role for CenterRole {
             for slot in std::mem::take(&mut self.noticed) {
                 self.mailboxes.stands(&slot, store, engine, &mut self.passing);
                 self.touch_placements_of(&slot, engine);
+                self.touch_released(&slot, store, engine);
             }
         }
         self.tell_known(store, engine, &mut orders);
+        let unsighted_at = self.carry_on_unseen(now.mono, store, engine);
         self.note_read(store, engine, &orders);
         // Before the views were read as a whole, it is not known what stands in mailboxes: all of it would be asked for one by one.
         if self.started {
@@ -562,8 +572,18 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
-                look_at, answer_at, unseen_at, ending_at, ask_at, passing_at, retell_at, install_at,
-                status_at, summary_at, eviction,
+                look_at,
+                answer_at,
+                unseen_at,
+                unsighted_at,
+                ending_at,
+                ask_at,
+                passing_at,
+                retell_at,
+                install_at,
+                status_at,
+                summary_at,
+                eviction,
             ]
             .into_iter()
             .flatten()

@@ -7,6 +7,7 @@ use mailboat_api::generate::{export_with, schema_of_crd};
 use mailboat_cluster::{Cluster, Connection, Settings, Source};
 use mailboat_object::key::Key;
 use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_registration::names::check_object_name;
 use mailboat_registration::workspace::WorkspacePath;
 use serde_json::{Value, json};
 
@@ -24,6 +25,9 @@ pub async fn run(arguments: &ApiArguments) -> Result<()> {
 }
 
 async fn import(arguments: &ImportArguments) -> Result<()> {
+    if let Some(export) = &arguments.export {
+        check_object_name(export, "an APIExport").map_err(|bad| refusal(bad.to_string()))?;
+    }
     let definitions = match &arguments.filename {
         Some(file) => documents::read(file)?,
         None => of_cluster(arguments).await?,
@@ -70,7 +74,7 @@ fn tell(what: &str, name: &str, made: Made) -> Result<()> {
 async fn of_cluster(arguments: &ImportArguments) -> Result<Vec<Value>> {
     let (path, context) = (arguments.from_kubeconfig.clone(), arguments.from_context.clone());
     let connection = Connection::open(Source::Kubeconfig { path, context }, Settings::default()).await;
-    let connection = connection.map_err(|bad| bad_configuration(&bad))?;
+    let connection = connection.map_err(|bad| bad_configuration(&bad, "--from-kubeconfig"))?;
     let cluster = connection.cluster();
     let mut found = Vec::new();
     for kind in &arguments.kinds {

@@ -8,9 +8,10 @@ use mailboat_center::init::{Done, InitError, init};
 use mailboat_center::setup::Offer;
 use mailboat_cluster::Connection;
 use mailboat_object::wire::FaultKind;
+use mailboat_registration::workspace::WorkspacePath;
 use mailboat_runner::StopSignal;
 
-use crate::failure::{bad_configuration, refusal};
+use crate::failure::{CENTER_FLAG, bad_configuration, refusal};
 use crate::flags::{CenterArguments, CenterCommand, InitArguments};
 use crate::log;
 use crate::syncer::listen;
@@ -20,6 +21,7 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
     if let Some(CenterCommand::Init(arguments)) = &arguments.command {
         return set_up(arguments).await;
     }
+    WorkspacePath::parse(&arguments.kcp.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
     let stop = StopSignal::new().context("signals cannot be heard")?;
     log::begin(arguments.log_format, &arguments.log_level)?;
     let mut settings = Settings::new(arguments.kcp.source(), &arguments.kcp.provider_workspace);
@@ -34,13 +36,20 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
     settings.rules.silence.silent_after_seconds = arguments.silent_after.as_secs();
     let listener = listen(arguments.listen, &settings.instruments).await?;
     tracing::info!(address = %listener.address(), "health and metrics are served");
-    assemble::run(settings, stop.received()).await.map_err(|bad| refusal(bad.to_string()))
+    assemble::run(settings, stop.received()).await.map_err(|bad| match bad {
+        assemble::Error::Source(bad) => bad_configuration(&bad, CENTER_FLAG),
+        assemble::Error::Provider { path, fault } if fault.kind == FaultKind::Forbidden => refusal(format!(
+            "the provider workspace {path} is not there, or the user of the kubeconfig may not enter it ({fault}); `mailboat \
+             center init` makes it, and lets in the group mailboat:center"
+        )),
+        bad @ assemble::Error::Provider { .. } => refusal(bad.to_string()),
+    })
 }
 
 async fn set_up(arguments: &InitArguments) -> Result<()> {
     let connection = Connection::open(arguments.kcp.source(), mailboat_cluster::Settings::default())
         .await
-        .map_err(|bad| bad_configuration(&bad))?;
+        .map_err(|bad| bad_configuration(&bad, CENTER_FLAG))?;
     let offer = Offer::all().context("the APIs to offer cannot be made")?;
     let path = &arguments.kcp.provider_workspace;
     let mut kept = 0;

@@ -37,7 +37,7 @@ pub fn run(arguments: &CustomizeArguments) -> Result<()> {
         shown.push(customized.object);
     }
     for note in notes {
-        eprintln!("note: {note}");
+        say!("note: {note}");
     }
     documents::print(&shown, arguments.output)
 }

@@ -21,7 +21,7 @@ use crate::flags::{
     WmwArguments,
 };
 use crate::place::{get, key, list};
-use crate::site::{Made, Site, bind, create, delete, patch, workspace_key};
+use crate::site::{Made, Site, bind, create, delete, patch, unread, workspace_key};
 
 /// How long the center may take to withdraw what a workspace placed.
 const WITHDRAWAL_LIMIT: Duration = Duration::from_mins(5);
@@ -60,7 +60,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         export::EDGE,
     );
     if !serves_edges(&cluster, &path).await? && bind(&cluster, &path, &binding).await? == Made::Now {
-        eprintln!("APIBinding {}: made", export::BINDING_IN_INVENTORY_WORKSPACE);
+        say!("APIBinding {}: made", export::BINDING_IN_INVENTORY_WORKSPACE);
     }
     give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
     let kept = KeptKubeconfig::of(&arguments.name);
@@ -85,7 +85,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
                 }
             },
         };
-        eprintln!("{what}: {done}");
+        say!("{what}: {done}");
     }
     if kubeconfig.is_some() {
         // Only now: the center acts on it at once.
@@ -95,9 +95,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         patch(&cluster, key, &named)
             .await
             .map_err(|fault| anyhow!("SyncTarget {} cannot be annotated: {fault}", arguments.name))?;
-        eprintln!(
-            "a center that runs with --syncer-image installs the syncer; the SyncTarget says how it went"
-        );
+        say!("a center that runs with --syncer-image installs the syncer; the SyncTarget says how it went");
     }
     Ok(())
 }
@@ -128,7 +126,7 @@ async fn keep_kubeconfig(
             }
             Some(_) => patch(cluster, key, &wanted).await.map_err(failed)?,
         }
-        eprintln!("{what}: in place");
+        say!("{what}: in place");
     }
     Ok(())
 }
@@ -149,10 +147,10 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
             found => found,
         };
         match found {
-            None => eprintln!("{kind} {name}: not there"),
+            None => say!("{kind} {name}: not there"),
             Some(found) => {
                 delete(&cluster, key, &found).await.map_err(failed)?;
-                eprintln!("{kind} {name}: removed");
+                say!("{kind} {name}: removed");
             }
         }
     }
@@ -165,7 +163,7 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
         };
         if let Some(found) = found.filter(KeptKubeconfig::is_of_it) {
             delete(&cluster, key.clone(), &found).await.map_err(failed)?;
-            eprintln!("{} {}: removed", key.kind, key.name);
+            say!("{} {}: removed", key.kind, key.name);
         }
     }
     Ok(())
@@ -224,7 +222,7 @@ async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
     let site = Site::reach(&arguments.server).await?;
     let cluster = site.at(&path);
     if site.make_workspace(&path, None).await? == Made::Now {
-        eprintln!("workspace {path}: made");
+        say!("workspace {path}: made");
     }
     if !arguments.with_kube {
         refuse_to_unbind(&cluster, &path).await?;
@@ -232,7 +230,7 @@ async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
     for (name, export_name) in inventory::workload_bindings(arguments.with_kube) {
         let binding = inventory::binding(name, &arguments.provider_workspace, export_name);
         let made = bind(&cluster, &path, &binding).await? == Made::Now;
-        eprintln!("APIBinding {name}: {}", if made { "made" } else { "unchanged" });
+        say!("APIBinding {name}: {}", if made { "made" } else { "unchanged" });
     }
     give_rights(&cluster, &path, inventory::center_rights()).await
 }
@@ -249,12 +247,12 @@ async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]
         match found {
             None => {
                 create(cluster, key, &wanted).await.map_err(failed)?;
-                eprintln!("{kind} {name}: made");
+                say!("{kind} {name}: made");
             }
             // A newer center may need more.
             Some(found) if found["rules"] != wanted["rules"] => {
                 patch(cluster, key, &json!({ "rules": wanted["rules"] })).await.map_err(failed)?;
-                eprintln!("{kind} {name}: put right");
+                say!("{kind} {name}: put right");
             }
             Some(_) => {}
         }
@@ -286,16 +284,16 @@ async fn remove_wmw(name: &str, server: &ServerFlags) -> Result<()> {
     let above = site.at(&parent);
     let key = workspace_key(path.name());
     let failed = |fault: Fault| before_writing(&format!("the workspace {path} cannot be removed"), &fault);
-    let found: Option<Value> = get(&above, key.clone()).await.map_err(failed)?;
+    let found: Option<Value> = get(&above, key.clone()).await.map_err(|fault| unread(&parent, &fault))?;
     let Some(found) = found else {
-        eprintln!("workspace {path}: not there");
+        say!("workspace {path}: not there");
         return Ok(());
     };
     let going = async || Ok(going(get(&above, key.clone()).await.map_err(failed)?.as_ref()));
     withdraw(&site.at(&path), &path, going).await?;
     delete(&above, key.clone(), &found).await.map_err(failed)?;
     until_gone(&above, key, &path).await?;
-    eprintln!("workspace {path}: removed");
+    say!("workspace {path}: removed");
     Ok(())
 }
 
@@ -352,7 +350,7 @@ async fn withdraw(
             return Ok(());
         }
         if !told {
-            eprintln!("withdrawing what {} EdgePlacements of {path} placed", placements.len());
+            say!("withdrawing what {} EdgePlacements of {path} placed", placements.len());
             told = true;
         }
         for placement in &placements {

@@ -34,9 +34,18 @@ pub fn before_writing(doing: &str, fault: &Fault) -> anyhow::Error {
     }
 }
 
-/// A configuration that cannot be used is the caller's to mend.
-pub fn bad_configuration(error: &ConfigError) -> anyhow::Error {
-    refusal(error.to_string())
+/// How most commands are told where the center is.
+pub const CENTER_FLAG: &str = "--kubeconfig or KUBECONFIG";
+
+/// A configuration that cannot be used is the caller's to mend, by the flag that it was, or could have been, named with.
+pub fn bad_configuration(error: &ConfigError, flag: &str) -> anyhow::Error {
+    match error {
+        ConfigError::Unreadable { .. } => refusal(format!("{error}; give its path with {flag}")),
+        ConfigError::NotInCluster { .. } => {
+            refusal(format!("{error}; outside a cluster, give a kubeconfig with {flag}"))
+        }
+        _ => refusal(error.to_string()),
+    }
 }
 
 /// Says what went wrong on standard error, in one line, and gives the exit code for it.
@@ -44,6 +53,6 @@ pub fn tell(error: &anyhow::Error) -> ExitCode {
     if error.is::<WouldChange>() {
         return ExitCode::from(3);
     }
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     if error.is::<Refusal>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

@@ -50,14 +50,17 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
     };
     let named =
         |object: &Value| arguments.name.as_ref().is_none_or(|name| text(object, "/metadata/name") == *name);
-    let objects: Vec<Value> = found.objects.into_iter().filter(|object| named(object)).collect();
+    let objects: Vec<Value> = found.objects.into_iter().filter(|object| named(object)).map(tidy).collect();
     if let (Some(name), true) = (&arguments.name, objects.is_empty() && !arguments.watch) {
-        return Err(refusal(format!("there is none called {name:?}")));
+        return Err(refusal(format!(
+            "there is no {} called {name:?} in {}; without a name, all are shown",
+            found.what, found.place
+        )));
     }
     match arguments.output {
         Listing::Yaml => print(&objects, Format::Yaml, arguments)?,
         Listing::Json => print(&objects, Format::Json, arguments)?,
-        Listing::Table if objects.is_empty() => eprintln!("there are none"),
+        Listing::Table if objects.is_empty() => say!("there are none"),
         Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now()))?,
     }
     if let ([summary], Shown::Summary, Listing::Table, Some(_)) =
@@ -70,8 +73,8 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
     }
     let shown = |object: Value| match arguments.output {
         _ if !named(&object) => Ok(()),
-        Listing::Yaml => write_out(&format!("---\n{}", yaml(&object))),
-        Listing::Json => write_out(&format!("{object:#}\n")),
+        Listing::Yaml => write_out(&format!("---\n{}", yaml(&tidy(object)))),
+        Listing::Json => write_out(&format!("{:#}\n", tidy(object))),
         Listing::Table => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
     };
     watch::follow(found.followed, shown).await
@@ -79,8 +82,19 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
 
 /// What was found, and where it goes on.
 struct Found {
+    /// What it is, and where it was looked for, for people.
+    what: String,
+    place: String,
     objects: Vec<Value>,
     followed: Vec<Followed>,
+}
+
+/// Who wrote which field is for servers; kubectl leaves it out as well.
+fn tidy(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> Result<Found> {
@@ -95,7 +109,9 @@ async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> 
         _ => before_writing(&format!("{resource} in {path} cannot be listed"), &fault),
     })?;
     let (objects, from) = listed;
-    Ok(Found { objects, followed: vec![Followed { cluster, kind, from, edge: None }] })
+    let followed = vec![Followed { cluster, kind, from, edge: None }];
+    let singular = arguments.what.singular().to_owned();
+    Ok(Found { what: singular, place: format!("the workspace {path}"), objects, followed })
 }
 
 /// One kind in every mailbox. A mailbox that does not serve it has none of it.
@@ -104,8 +120,13 @@ async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Found> {
         WorkspacePath::parse(&arguments.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
     let asked = arguments.kind.as_deref().unwrap_or_default();
     let workspaces = list(&site.at(&provider), &KindId::new("tenancy.kcp.io", "workspaces"), "").await;
-    let workspaces = workspaces
-        .map_err(|fault| before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault))?;
+    let workspaces = workspaces.map_err(|fault| match fault.kind {
+        FaultKind::Forbidden => refusal(format!(
+            "the workspace {provider} is not there, or you may not see the mailboxes in it; --provider-workspace names \
+             another"
+        )),
+        _ => before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault),
+    })?;
     let (mut objects, mut followed) = (Vec::new(), Vec::new());
     for workspace in &workspaces {
         let name = workspace["metadata"]["name"].as_str().unwrap_or_default();
@@ -130,10 +151,13 @@ async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Found> {
         followed.push(Followed { cluster, kind, from, edge: Some(edge) });
     }
     if followed.is_empty() && !workspaces.is_empty() {
-        return Err(refusal(format!("no mailbox in {provider} serves a kind called {asked:?}")));
+        return Err(refusal(format!(
+            "no mailbox in {provider} serves a kind called {asked:?}; `kubectl api-resources` in a mailbox shows them"
+        )));
     }
     objects.sort_by(by_edge_and_name);
-    Ok(Found { objects, followed })
+    let what = followed.first().map_or_else(|| asked.to_owned(), |one| one.kind.to_string());
+    Ok(Found { what, place: format!("the mailboxes of {provider}"), objects, followed })
 }
 
 /// Notes on an object at which edge it is, for as long as it is shown.

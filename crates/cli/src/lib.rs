@@ -13,6 +13,14 @@
 //! reach servers, [`failure`] how they fail, `documents` and `table` how they
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
+/// Says how it goes, on standard error. Somebody who stopped listening is no reason to stop half-way.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 pub mod api;
 pub mod called;
 pub mod center;

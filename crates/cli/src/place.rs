@@ -13,7 +13,7 @@ use mailboat_registration::{Mailbox, Registration, mailbox};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::failure::{bad_configuration, before_writing, refusal};
+use crate::failure::{CENTER_FLAG, bad_configuration, before_writing, refusal};
 use crate::flags::CenterFlags;
 
 /// Objects per page of a list.
@@ -32,8 +32,9 @@ pub(crate) async fn reach_mailbox(flags: &CenterFlags, sync_target_name: &str) -
     mailboat_registration::names::check_object_name(sync_target_name, "a SyncTarget")
         .map_err(|bad| refusal(bad.to_string()))?;
     let source = Source::Kubeconfig { path: flags.kubeconfig.clone(), context: flags.context.clone() };
-    let connection =
-        Connection::open(source, Settings::default()).await.map_err(|bad| bad_configuration(&bad))?;
+    let connection = Connection::open(source, Settings::default())
+        .await
+        .map_err(|bad| bad_configuration(&bad, CENTER_FLAG))?;
     let (cluster, named) = match &flags.mailbox {
         Some(mailbox) => {
             let path = mailbox::path_of(mailbox, &flags.provider_workspace);

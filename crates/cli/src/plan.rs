@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use mailboat_api::edge::{Customizer, EdgePlacement, Location};
 use mailboat_api::names::group;
 use mailboat_center::rehearse::{Change, Listed, Step, changes};
 use mailboat_object::key::{ClusterId, KindId, Uid};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::documents::{self, Format, write_out};
@@ -65,7 +67,7 @@ pub async fn run(arguments: &PlanArguments) -> Result<()> {
     let after = survey.rehearse();
     for placement in after.placements() {
         for error in after.validation_errors(placement) {
-            eprintln!("warning: EdgePlacement {}: {}: {}", placement.name, error.path, error.message);
+            say!("warning: EdgePlacement {}: {}: {}", placement.name, error.path, error.message);
         }
     }
     let changes = changes(&before, &after);
@@ -87,14 +89,21 @@ struct Planned {
 impl Planned {
     fn of(mut object: Value, file: &str) -> Result<Self> {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with(group::EDGE));
+        let ours = object["apiVersion"].as_str() == Some(&format!("{}/{}", group::EDGE, group::EDGE_VERSION));
         let known = KINDS.iter().find(|(name, ..)| ours && *name == kind);
         let Some((_, resource, in_workload)) = known else {
             return Err(refusal(format!(
-                "{file} holds a {kind:?}; only EdgePlacements, Customizers and Locations of {} can be planned",
-                group::EDGE
+                "{file} holds a {kind:?} of {:?}; only EdgePlacements, Customizers and Locations of {}/{} can be planned",
+                object["apiVersion"].as_str().unwrap_or_default(),
+                group::EDGE,
+                group::EDGE_VERSION
             )));
         };
+        if !has_form_of(kind, &object) {
+            return Err(refusal(format!(
+                "{file} holds a {kind} that has not the form of one; `kubectl apply --dry-run=server -f {file}` says where"
+            )));
+        }
         if object["metadata"]["name"].as_str().is_none_or(str::is_empty) {
             return Err(refusal(format!("{file} holds a {kind} without metadata.name")));
         }
@@ -102,6 +111,15 @@ impl Planned {
             object["metadata"]["namespace"] = json!("default");
         }
         Ok(Self { resource, in_workload: *in_workload, object })
+    }
+}
+
+/// Whether an object has the form of its kind. What has not would be planned as if it asked for nothing.
+fn has_form_of(kind: &str, object: &Value) -> bool {
+    match kind {
+        "EdgePlacement" => EdgePlacement::deserialize(object).is_ok(),
+        "Customizer" => Customizer::deserialize(object).is_ok(),
+        _ => Location::deserialize(object).is_ok(),
     }
 }
 
@@ -128,12 +146,20 @@ fn applied(listed: &[Listed], here: &ClusterId, planned: &[Planned], now: u64) -
     listed
 }
 
+/// What a file does not say of an object that is there already.
+const KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
 /// Puts an object in the place of its namesake, as a server that applies it would.
 fn put(items: &mut Vec<Value>, object: &Value, now: u64) {
     let name = |item: &Value| (item["metadata"]["namespace"].clone(), item["metadata"]["name"].clone());
     let found = items.iter_mut().find(|item| name(item) == name(object));
     if let Some(found) = found {
-        found["spec"] = object["spec"].clone();
+        // A Customizer has no `spec`: what it replaces stands beside its metadata.
+        if let (Some(found), Some(object)) = (found.as_object_mut(), object.as_object()) {
+            found.retain(|member, _| KEPT.contains(&member.as_str()));
+            let own = object.iter().filter(|(member, _)| !KEPT.contains(&member.as_str()));
+            found.extend(own.map(|(member, value)| (member.clone(), value.clone())));
+        }
         // Others may have put annotations there; labels are the file's own.
         if object["metadata"]["labels"].is_object() {
             found["metadata"]["labels"] = object["metadata"]["labels"].clone();
@@ -185,5 +211,48 @@ fn word(step: Step) -> &'static str {
         Step::AwaitConfirmation => "await confirmation",
         Step::Hold => "hold",
         Step::Conflict => "conflict",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Refusal;
+
+    fn ours(kind: &str, more: &Value) -> Value {
+        let mut object = json!({ "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": kind,
+            "metadata": { "name": "one" } });
+        for (member, value) in more.as_object().unwrap() {
+            object[member] = value.clone();
+        }
+        object
+    }
+
+    #[test]
+    fn a_customizer_that_is_there_becomes_what_the_file_says() {
+        let mut there = ours("Customizer", &json!({ "replacements": [{ "path": "$.a", "value": "1" }] }));
+        there["metadata"]["uid"] = json!("u");
+        let mut items = vec![there];
+        let wanted = json!([{ "path": "$.a", "value": "2" }]);
+        put(&mut items, &ours("Customizer", &json!({ "replacements": wanted })), 0);
+        assert_eq!(items.len(), 1);
+        assert_eq!((&items[0]["replacements"], &items[0]["metadata"]["uid"]), (&wanted, &json!("u")));
+        put(&mut items, &ours("Customizer", &json!({})), 0);
+        assert!(items[0]["replacements"].is_null(), "what the file leaves out is not there any more");
+    }
+
+    #[test]
+    fn what_no_server_would_take_is_not_planned() {
+        assert!(Planned::of(ours("EdgePlacement", &json!({ "spec": { "downsync": [] } })), "f").is_ok());
+        for bad in [
+            ours("EdgePlacement", &json!({ "spec": { "downsync": 3 } })),
+            ours("Customizer", &json!({ "replacements": {} })),
+            ours("Location", &json!({ "spec": "florin" })),
+            ours("EdgePlacement", &json!({ "apiVersion": "edge.kubestellar.io/v9" })),
+            ours("SyncTarget", &json!({})),
+        ] {
+            let refused = Planned::of(bad.clone(), "f").err().unwrap_or_else(|| panic!("{bad}"));
+            assert!(refused.is::<Refusal>() && refused.to_string().contains("f holds a"), "{refused}");
+        }
     }
 }

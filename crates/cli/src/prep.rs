@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::ensure::ensure_location;
 use crate::failure::{before_writing, refusal};
 use crate::flags::{Command, LocationArguments, Mailboat, PrepForClusterArguments, PrepForSyncerArguments};
+use crate::output::Output;
 use crate::place::{get, key};
 use crate::site::{Site, passing, patiently};
 use crate::syncer_gen;
@@ -26,12 +27,15 @@ pub async fn for_cluster(arguments: &PrepForClusterArguments) -> Result<()> {
         edge_kubeconfig: None,
         inventory: arguments.syncer.inventory.clone(),
     };
+    // What cannot be written is found out before anything is made.
+    drop(Output::open(&file(&arguments.syncer))?);
     ensure_location(&location).await?;
     for_syncer(&arguments.syncer).await
 }
 
 /// Waits for an edge's mailbox, and registers its syncer there.
 pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
+    drop(Output::open(&file(arguments))?);
     let inventory = &arguments.inventory;
     let site = Site::reach(&inventory.server).await?;
     let (path, cluster) = site.named(inventory.imw.as_deref()).await?;
@@ -53,7 +57,7 @@ pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
     let provider =
         WorkspacePath::parse(&inventory.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
     let mailbox_path = provider.child(&mailbox.to_string()).map_err(|bad| refusal(bad.to_string()))?;
-    eprintln!("waiting for the mailbox {mailbox_path}, which the center makes");
+    say!("waiting for the mailbox {mailbox_path}, which the center makes");
     let place = site.at(&mailbox_path);
     let config = KindId::new(group::EDGE, "edgesyncconfigs");
     patiently(&format!("there is no mailbox for {name} yet; does the center run?"), async || {
@@ -69,13 +73,17 @@ pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
     syncer_gen::run(&generate(arguments, &mailbox)?).await
 }
 
+/// Where the manifest goes.
+fn file(arguments: &PrepForSyncerArguments) -> PathBuf {
+    let named = arguments.output_file.clone();
+    named.unwrap_or_else(|| PathBuf::from(format!("{}-syncer.yaml", arguments.name)))
+}
+
 /// The same as `syncer-gen` would be told.
 fn generate(
     arguments: &PrepForSyncerArguments,
     mailbox: &MailboxName,
 ) -> Result<crate::flags::SyncerGenArguments> {
-    let file = arguments.output_file.clone();
-    let file = file.unwrap_or_else(|| PathBuf::from(format!("{}-syncer.yaml", arguments.name)));
     let mut words = vec![
         "mailboat".into(),
         "syncer-gen".into(),
@@ -83,7 +91,7 @@ fn generate(
         "--syncer-image".into(),
         arguments.syncer_image.clone().into(),
         "--output-file".into(),
-        file.into_os_string(),
+        file(arguments).into_os_string(),
         "--mailbox".into(),
         mailbox.to_string().into(),
         "--provider-workspace".into(),

@@ -14,13 +14,17 @@ use mailboat_registration::workspace::{WorkspacePath, workspace_of};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{bad_configuration, before_writing, refusal};
+use crate::failure::{CENTER_FLAG, bad_configuration, before_writing, refusal};
 use crate::flags::ServerFlags;
 use crate::place::{get, key};
 
 /// How long a server may need until something that was just made can be used. A kcp that has just been started, on a machine
 /// with other things to do, takes minutes for the first binding to many kinds.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(6);
+/// How long kcp may take to see that somebody may bind an export: it authorizes from caches that are a moment behind.
+const BINDING_PATIENCE: Duration = Duration::from_mins(1);
+/// What takes longer than this is said.
+const SILENT_FOR: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A center, and the workspace that one is in.
@@ -39,7 +43,7 @@ impl Site {
     pub(crate) async fn reach(flags: &ServerFlags) -> Result<Self> {
         let source = Source::Kubeconfig { path: flags.kubeconfig.clone(), context: flags.context.clone() };
         let connection = Connection::open(source, Settings::default()).await;
-        Ok(Self { connection: connection.map_err(|bad| bad_configuration(&bad))? })
+        Ok(Self { connection: connection.map_err(|bad| bad_configuration(&bad, CENTER_FLAG))? })
     }
 
     /// How its server is reached, by anybody.
@@ -88,13 +92,10 @@ impl Site {
         match get(&self.at(path), key).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) => Err(refusal(format!("{path} is no workspace of kcp: it has no LogicalCluster"))),
-            Err(fault) if fault.kind == FaultKind::Forbidden => Err(refusal(format!(
-                "the workspace {path} is not there, or you may not enter it; `kubectl ws tree` shows what is there"
-            ))),
             Err(fault) if fault.kind == FaultKind::Unserved => {
                 Err(refusal(format!("{path} is no workspace of kcp: it serves no LogicalCluster")))
             }
-            Err(fault) => Err(before_writing(&format!("the workspace {path} cannot be read"), &fault)),
+            Err(fault) => Err(unread(path, &fault)),
         }
     }
 
@@ -102,9 +103,8 @@ impl Site {
     pub(crate) async fn make_workspace(&self, path: &WorkspacePath, type_: Option<Value>) -> Result<Made> {
         let parent = path.parent().map_err(|bad| refusal(bad.to_string()))?;
         let (above, key) = (self.at(&parent), workspace_key(path.name()));
-        let found: Option<Workspace> = get(&above, key.clone())
-            .await
-            .map_err(|fault| before_writing(&format!("the workspace {parent} cannot be read"), &fault))?;
+        let found: Option<Workspace> =
+            get(&above, key.clone()).await.map_err(|fault| unread(&parent, &fault))?;
         let made = if found.is_some() { Made::Before } else { Made::Now };
         if made == Made::Now {
             let mut workspace = json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace",
@@ -141,6 +141,16 @@ impl Site {
     }
 }
 
+/// Why nothing can be read in a workspace. kcp answers alike for one that is not there and one that one may not enter.
+pub(crate) fn unread(path: &WorkspacePath, fault: &Fault) -> anyhow::Error {
+    if fault.kind == FaultKind::Forbidden {
+        return refusal(format!(
+            "the workspace {path} is not there, or you may not enter it; `kubectl ws tree` shows what is there"
+        ));
+    }
+    before_writing(&format!("the workspace {path} cannot be read"), fault)
+}
+
 /// Makes a workspace's binding to an export if it is missing, and waits until its kinds are served.
 pub(crate) async fn bind(cluster: &Cluster, path: &WorkspacePath, binding: &Value) -> Result<Made> {
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
@@ -160,10 +170,13 @@ pub(crate) async fn bind(cluster: &Cluster, path: &WorkspacePath, binding: &Valu
     }
     let made = if found.is_some() { Made::Before } else { Made::Now };
     if made == Made::Now {
-        patiently(&format!("the APIBinding {name} cannot be made in {path}"), async || {
-            create(cluster, key.clone(), binding).await
-        })
-        .await?;
+        let failing = format!(
+            "the APIBinding {name} cannot be made in {path} (is there an export {} in {}, and may you bind it?)",
+            reference["name"].as_str().unwrap_or_default(),
+            reference["path"].as_str().unwrap_or_default(),
+        );
+        let made = async || create(cluster, key.clone(), binding).await;
+        patiently_within(BINDING_PATIENCE, &failing, made).await?;
     }
     patiently(&format!("the APIBinding {name} of {path} is not bound"), async || {
         let found: Option<ApiBinding> = get(cluster, key.clone()).await?;
@@ -207,15 +220,26 @@ pub(crate) fn workspace_key(name: &str) -> Key {
 }
 
 /// Tries until it succeeds, as long as what fails may pass by itself, within a limit.
-pub(crate) async fn patiently(
+pub(crate) async fn patiently(failing: &str, attempt: impl AsyncFnMut() -> Result<(), Fault>) -> Result<()> {
+    patiently_within(PATIENCE, failing, attempt).await
+}
+
+async fn patiently_within(
+    limit: Duration,
     failing: &str,
     mut attempt: impl AsyncFnMut() -> Result<(), Fault>,
 ) -> Result<()> {
-    let end = Instant::now() + PATIENCE;
+    let begun = Instant::now();
+    let mut told = false;
     loop {
         match attempt().await {
             Ok(()) => return Ok(()),
-            Err(fault) if fault.passes() && Instant::now() < end => sleep(PAUSE).await,
+            Err(fault) if fault.passes() && begun.elapsed() < limit => {
+                if begun.elapsed() > SILENT_FOR && !std::mem::replace(&mut told, true) {
+                    say!("waiting up to {limit:?}, because {failing}: {fault}");
+                }
+                sleep(PAUSE).await;
+            }
             Err(fault) if fault.passes() => return Err(anyhow!("{failing}: {fault}")),
             Err(fault) => return Err(before_writing(failing, &fault)),
         }

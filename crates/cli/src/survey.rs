@@ -95,9 +95,7 @@ impl Survey {
             match read(&place, cluster, &catalog, kind).await {
                 Ok(found) => self.listed.extend(found),
                 Err(fault) if fault.kind == FaultKind::Forbidden => {
-                    eprintln!(
-                        "note: you may not read {kind} in {cluster}; what depends on it cannot be said"
-                    );
+                    say!("note: you may not read {kind} in {cluster}; what depends on it cannot be said");
                 }
                 Err(fault) => return Err(unread(&fault)),
             }
@@ -123,16 +121,17 @@ impl Survey {
     /// Reads the inventories: all of them where one may look through the view of our export, else those that slices or
     /// the flags name.
     pub(crate) async fn read_inventories(&mut self, flags: &SurveyFlags) -> Result<()> {
+        // One that was named has to be there, also where all are shown.
+        let mut clusters: BTreeSet<ClusterId> = BTreeSet::new();
+        for path in &flags.imw {
+            let path = WorkspacePath::parse(path).map_err(|bad| refusal(bad.to_string()))?;
+            clusters.insert(id_of(&self.site, &path).await?);
+        }
         if let Ok(seen) = self.through_view(&IN_INVENTORY).await
             && !seen.is_empty()
         {
             self.listed.extend(seen);
             return Ok(());
-        }
-        let mut clusters: BTreeSet<ClusterId> = BTreeSet::new();
-        for path in &flags.imw {
-            let path = WorkspacePath::parse(path).map_err(|bad| refusal(bad.to_string()))?;
-            clusters.insert(id_of(&self.site, &path).await?);
         }
         let slices = self.listed.iter().filter(|listed| listed.kind.resource() == "singleplacementslices");
         for destination in slices
@@ -145,7 +144,7 @@ impl Survey {
         for cluster in clusters {
             let place = self.site.of(&cluster);
             let Ok(catalog) = place.catalog().await else {
-                eprintln!(
+                say!(
                     "note: you may not read the inventory {cluster}; where placements go is taken from their slices"
                 );
                 continue;
@@ -156,6 +155,20 @@ impl Survey {
             }
         }
         Ok(())
+    }
+
+    /// Whether an inventory that was read has an edge of this name; `None`: none was read.
+    pub(crate) fn knows_edge(&self, name: &str) -> Option<bool> {
+        let inventories: Vec<&Listed> = self
+            .listed
+            .iter()
+            .filter(|listed| {
+                IN_INVENTORY.contains(&(listed.kind.group(), listed.kind.resource()))
+                    && !listed.items.is_empty()
+            })
+            .collect();
+        let mut names = inventories.iter().flat_map(|listed| &listed.items);
+        (!inventories.is_empty()).then(|| names.any(|item| item["metadata"]["name"] == *name))
     }
 
     /// The workload workspaces that there are, by the placements in them.
@@ -201,8 +214,8 @@ impl Survey {
     /// placements may select.
     pub(crate) async fn read_mailboxes(&mut self, of: &BTreeSet<Uid>, kinds: Option<&KindId>) -> Result<()> {
         let Some(provider) = &self.setting.provider else {
-            eprintln!(
-                "note: you may not enter {}; what stands in mailboxes cannot be said",
+            say!(
+                "note: {} is not there, or you may not enter it; what stands in mailboxes cannot be said",
                 self.setting.provider_path
             );
             return Ok(());
@@ -211,7 +224,7 @@ impl Survey {
         let found = match list(&self.site.of(provider), &kind, "").await {
             Ok(found) => found,
             Err(fault) if fault.kind == FaultKind::Forbidden => {
-                eprintln!("note: you may not see the mailboxes in {}", self.setting.provider_path);
+                say!("note: you may not see the mailboxes in {}", self.setting.provider_path);
                 return Ok(());
             }
             Err(fault) => return Err(before_writing("the mailboxes cannot be listed", &fault)),
@@ -234,7 +247,7 @@ impl Survey {
                 None => break,
                 Some(Ok(Ok(listed))) => self.listed.extend(listed),
                 Some(Ok(Err(fault))) if fault.kind == FaultKind::Forbidden => {
-                    eprintln!("note: a mailbox may not be read by you: {fault}");
+                    say!("note: a mailbox may not be read by you: {fault}");
                 }
                 Some(Ok(Err(fault))) => return Err(before_writing("a mailbox cannot be read", &fault)),
                 Some(Err(ended)) => return Err(ended.into()),

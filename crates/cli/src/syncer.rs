@@ -16,12 +16,14 @@ use crate::flags::SyncerArguments;
 use crate::keeper::Keeper;
 use crate::log;
 
+const FROM_FLAG: &str = "--from-kubeconfig";
+
 /// Runs a syncer until SIGTERM or SIGINT; then what is under way is finished. A second signal ends it at once.
 pub async fn run(arguments: &SyncerArguments) -> Result<()> {
     let stop = StopSignal::new().context("signals cannot be heard")?;
     arguments.check().map_err(|bad| refusal(bad.to_string()))?;
     log::begin(arguments.log_format, arguments.log_filter())?;
-    let syncer = Syncer::open(settings(arguments)).await.map_err(|bad| refusal(bad.to_string()))?;
+    let syncer = Syncer::open(settings(arguments)).await.map_err(|bad| unusable(&bad))?;
     let kept = keep_token(arguments, &syncer)?;
     let listener = listen(arguments.listen, syncer.instruments()).await?;
     tracing::info!(address = %listener.address(), "health and metrics are served");
@@ -31,6 +33,15 @@ pub async fn run(arguments: &SyncerArguments) -> Result<()> {
         () = kept => sailing.await,
     }
     Ok(())
+}
+
+fn unusable(error: &mailboat_syncer::Error) -> anyhow::Error {
+    let side = |side: &str, told: anyhow::Error| refusal(format!("the {side} cannot be reached: {told}"));
+    match error {
+        mailboat_syncer::Error::From(bad) => side("mailbox", bad_configuration(bad, FROM_FLAG)),
+        mailboat_syncer::Error::To(bad) => side("edge", bad_configuration(bad, "--to-kubeconfig")),
+        mailboat_syncer::Error::NoSyncTarget => refusal(error.to_string()),
+    }
 }
 
 fn settings(arguments: &SyncerArguments) -> Settings {
@@ -60,7 +71,7 @@ pub(crate) async fn listen(address: SocketAddr, instruments: &Arc<Instruments>) 
 
 /// Keeps the mailbox's token alive. Ends at once where there is none that could be kept.
 fn keep_token(arguments: &SyncerArguments, syncer: &Syncer) -> Result<impl Future<Output = ()> + use<>> {
-    let token_file = arguments.from().token_file().map_err(|bad| bad_configuration(&bad))?;
+    let token_file = arguments.from().token_file().map_err(|bad| bad_configuration(&bad, FROM_FLAG))?;
     // The clusters' names are for messages: each transport knows where it goes.
     let secret = arguments.credential_key(&ClusterId::new("edge"));
     let keeper = token_file.map(|token_file| Keeper {

@@ -32,18 +32,18 @@ pub async fn run(arguments: &SyncerGenArguments) -> Result<()> {
     let output = Output::open(&arguments.output_file)?;
 
     let Reached { cluster, registration, .. } = &reached;
-    eprintln!("registering {} in the mailbox {}", registration.id, registration.mailbox.path);
+    say!("registering {} in the mailbox {}", registration.id, registration.mailbox.path);
     for wanted in &plan.account {
         let reply =
             cluster.call(wanted.apply(false)).await.map_err(|fault| half_done(&wanted.title, &fault))?;
-        eprintln!("  {}: {}", wanted.title, if reply.created { "made" } else { "put right" });
+        say!("  {}: {}", wanted.title, if reply.created { "made" } else { "put right" });
     }
     if plan.account.is_empty() {
-        eprintln!("  account and rights: in place");
+        say!("  account and rights: in place");
     }
     if let Some(wanted) = &plan.configuration {
         cluster.call(wanted.create(false)).await.map_err(|fault| half_done(&wanted.title, &fault))?;
-        eprintln!("  {}: made", wanted.title);
+        say!("  {}: made", wanted.title);
     }
     let token = plan.token(cluster, registration, arguments.lifetime).await?;
     let manifest = Manifest {
@@ -119,7 +119,7 @@ impl Plan {
         lifetime: Lifetime,
     ) -> Result<Token> {
         if let Some(token) = self.known {
-            eprintln!("  token: in place, until {}", token.expires_at);
+            say!("  token: in place, until {}", token.expires_at);
             return Ok(token);
         }
         let reply = cluster.call(registration.token_request(lifetime)).await;
@@ -128,7 +128,7 @@ impl Plan {
             token::granted(&reply.body).map_err(|bad| anyhow!("the center's answer is of no use: {bad}"))?;
         let secret = registration.token_secret(&token);
         cluster.call(secret.apply(false)).await.map_err(|fault| half_done(&secret.title, &fault))?;
-        eprintln!("  token: made, until {}", token.expires_at);
+        say!("  token: made, until {}", token.expires_at);
         Ok(token)
     }
 }
@@ -222,16 +222,16 @@ fn center_address(reached: &Reached, arguments: &SyncerGenArguments) -> CenterAd
 
 fn say_what_is_next(manifest: &Manifest, arguments: &SyncerGenArguments) {
     if manifest.center.insecure {
-        eprintln!(
+        say!(
             "note: the center's certificate is not checked, as in your kubeconfig; the edge will not check it either"
         );
     }
-    eprintln!("note: {}", manifest.options.access.sentence());
+    say!("note: {}", manifest.options.access.sentence());
     if arguments.output_file.as_os_str() == "-" {
         return;
     }
     let (file, namespace) = (arguments.output_file.display(), manifest.namespace());
-    eprintln!("the manifest is in {file}; at the edge cluster:");
-    eprintln!("  kubectl apply -f {file}");
-    eprintln!("  kubectl -n {namespace} get deployment {}", manifest.registration.id);
+    say!("the manifest is in {file}; at the edge cluster:");
+    say!("  kubectl apply -f {file}");
+    say!("  kubectl -n {namespace} get deployment {}", manifest.registration.id);
 }

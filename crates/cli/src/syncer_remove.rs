@@ -23,6 +23,8 @@ const GLANCE: Duration = Duration::from_millis(500);
 
 /// Removes a syncer.
 pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
+    // A file that is not there is said before anybody is asked.
+    let edge = edge(arguments).await?;
     let reached = reach_mailbox(&arguments.center, &arguments.name).await?;
     let registration = &reached.registration;
     let needs: Vec<Need> = registration
@@ -32,8 +34,13 @@ pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
         .flat_map(|key| ["get", "delete"].map(|verb| Need { verb, subresource: "", key: key.clone() }))
         .collect();
     check_rights(&reached.cluster, &registration.mailbox, &needs).await?;
-    match edge(arguments).await? {
-        Some(edge) => clear_edge(&edge, registration, arguments.keep_objects).await?,
+    match edge {
+        Some(edge) => {
+            edge.catalog()
+                .await
+                .map_err(|fault| before_writing("the edge cannot be asked what it serves", &fault))?;
+            clear_edge(&edge, registration, arguments.keep_objects).await?;
+        }
         None => say_what_remains(registration),
     }
     clear_mailbox(&reached).await
@@ -42,18 +49,13 @@ pub async fn run(arguments: &SyncerRemoveArguments) -> Result<()> {
 async fn edge(arguments: &SyncerRemoveArguments) -> Result<Option<Cluster>> {
     let Some(path) = &arguments.edge_kubeconfig else { return Ok(None) };
     let source = Source::Kubeconfig { path: Some(path.clone()), context: arguments.edge_context.clone() };
-    let connection =
-        Connection::open(source, Settings::default()).await.map_err(|bad| bad_configuration(&bad))?;
-    let cluster = connection.cluster();
-    cluster
-        .catalog()
-        .await
-        .map_err(|fault| before_writing("the edge cannot be asked what it serves", &fault))?;
-    Ok(Some(cluster))
+    let connection = Connection::open(source, Settings::default()).await;
+    let connection = connection.map_err(|bad| bad_configuration(&bad, "--edge-kubeconfig"))?;
+    Ok(Some(connection.cluster()))
 }
 
 fn say_what_remains(registration: &Registration) {
-    eprintln!("at the edge nothing was touched: what was delivered stays; to remove the syncer there, run");
+    say!("at the edge nothing was touched: what was delivered stays; to remove the syncer there, run");
     for command in registration.commands() {
         println!("{command}");
     }
@@ -67,10 +69,10 @@ async fn clear_edge(edge: &Cluster, registration: &Registration, keep_objects: b
         until_ended(edge, registration).await?;
     }
     if keep_objects {
-        eprintln!("at the edge: what was delivered stays (--keep-objects)");
+        say!("at the edge: what was delivered stays (--keep-objects)");
     } else {
         let gone = remove_delivered(edge, registration).await?;
-        eprintln!("at the edge: {gone} delivered objects deleted");
+        say!("at the edge: {gone} delivered objects deleted");
     }
     for kind in removal::manifest_kinds() {
         remove_labelled(edge, registration, &kind).await?;
@@ -85,11 +87,11 @@ async fn remove_labelled(edge: &Cluster, registration: &Registration, kind: &Kin
     for object in found {
         let Some((key, uid)) = located("edge", kind, &object) else { continue };
         if !registration.goes(kind, &key.name) {
-            eprintln!("at the edge: the namespace {} stays, because it was chosen by hand", key.name);
+            say!("at the edge: the namespace {} stays, because it was chosen by hand", key.name);
             continue;
         }
         delete(edge, &key, uid).await?;
-        eprintln!("at the edge: {} deleted", words(&key));
+        say!("at the edge: {} deleted", words(&key));
         removed += 1;
     }
     Ok(removed)
@@ -166,20 +168,20 @@ async fn clear_mailbox(reached: &Reached) -> Result<()> {
         let ours = found["metadata"]["labels"][REGISTRATION_LABEL] == registration.id.as_str();
         if empty && ours {
             delete(cluster, &configuration, uid(&found)).await?;
-            eprintln!("in the mailbox: {} deleted", words(&configuration));
+            say!("in the mailbox: {} deleted", words(&configuration));
         } else {
-            eprintln!("in the mailbox: {} stays, because somebody has written it", words(&configuration));
+            say!("in the mailbox: {} stays, because somebody has written it", words(&configuration));
         }
     }
     let mut removed = 0;
     for key in registration.made() {
         let Some(found) = get::<Value>(cluster, key.clone()).await.map_err(unread)? else { continue };
         delete(cluster, &key, uid(&found)).await?;
-        eprintln!("in the mailbox: {} deleted", words(&key));
+        say!("in the mailbox: {} deleted", words(&key));
         removed += 1;
     }
     if removed == 0 {
-        eprintln!("in the mailbox: no syncer was registered as {}", registration.id);
+        say!("in the mailbox: no syncer was registered as {}", registration.id);
     }
     Ok(())
 }

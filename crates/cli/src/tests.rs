@@ -9,6 +9,17 @@ fn the_flags_do_not_contradict_each_other() {
     command().debug_assert();
 }
 
+/// As kcp's own plugin takes them.
+#[test]
+fn flags_may_stand_before_what_is_done_about_workspaces() {
+    let Command::Ws(read) = parse_line("kubectl-ws --kubeconfig f create team --enter").unwrap().command
+    else {
+        panic!("another command");
+    };
+    assert!(matches!(read.command, Some(flags::WsCommand::Create { name, .. }) if name == "team"));
+    assert_eq!((read.path, read.server.kubeconfig), (None, Some("f".into())));
+}
+
 #[test]
 fn every_documented_call_is_understood() {
     for line in [

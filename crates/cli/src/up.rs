@@ -68,7 +68,7 @@ pub async fn run(arguments: &UpArguments) -> Result<()> {
         ended = stopped => ended,
         ended = stay_up(&servers, &folder, &mut running) => ended,
     };
-    eprintln!("stopping …");
+    say!("stopping …");
     running.end().await;
     ended
 }
@@ -225,7 +225,7 @@ async fn set_up(root: &ServerFlags, progress: &Progress) -> Result<()> {
     let source = Source::Kubeconfig { path: root.kubeconfig.clone(), context: root.context.clone() };
     let connection = Connection::open(source, mailboat_cluster::Settings::default())
         .await
-        .map_err(|bad| bad_configuration(&bad))?;
+        .map_err(|bad| bad_configuration(&bad, "--center-kubeconfig"))?;
     let offer = Offer::all().context("the APIs to offer cannot be made")?;
     let mut pieces = 0;
     mailboat_center::init::init(&connection, PROVIDER_WORKSPACE, &offer, |_, _| pieces += 1).await?;
@@ -359,7 +359,7 @@ impl Edge {
     async fn cluster(&self) -> Result<Cluster> {
         let source = Source::Kubeconfig { path: Some(self.kubeconfig.clone()), context: None };
         let connection = Connection::open(source, mailboat_cluster::Settings::default()).await;
-        Ok(connection.map_err(|bad| bad_configuration(&bad))?.cluster())
+        Ok(connection.map_err(|bad| bad_configuration(&bad, "--edge"))?.cluster())
     }
 
     /// What of the example is there now.

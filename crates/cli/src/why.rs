@@ -42,7 +42,13 @@ pub async fn run(arguments: &WhyArguments) -> Result<()> {
     if targets.is_empty()
         && let Some(edge) = &arguments.edge
     {
-        eprintln!("note: no placement of {} goes to an edge called {edge:?}", survey.path);
+        if survey.knows_edge(edge) == Some(false) {
+            return Err(refusal(format!(
+                "no inventory has an edge called {edge:?}; `kubectl mailboat get edges --workspace` with an inventory \
+                 workspace shows those that there are"
+            )));
+        }
+        say!("note: no placement of {} goes to an edge called {edge:?}", survey.path);
     }
     if first.object(&key).is_none() {
         let of = if namespace.is_empty() { String::new() } else { format!(" in the namespace {namespace}") };

@@ -26,6 +26,9 @@ const DEEPEST: usize = 16;
 /// Does what is asked about workspaces.
 pub async fn run(arguments: &WsArguments) -> Result<()> {
     let server = &arguments.server;
+    if let (Some(path), Some(_)) = (&arguments.path, &arguments.command) {
+        return Err(refusal(format!("go to {path:?} first, and do the rest there: it is one or the other")));
+    }
     match &arguments.command {
         None => go(server, arguments.path.as_deref()).await,
         Some(WsCommand::Use { path }) => go(server, Some(path)).await,
@@ -40,7 +43,7 @@ pub async fn run(arguments: &WsArguments) -> Result<()> {
                     "the workspace {path} is there already; add --ignore-existing to use it"
                 )));
             }
-            eprintln!("workspace {path} is ready");
+            say!("workspace {path} is ready");
             if *enter { enter_workspace(server, &path) } else { Ok(()) }
         }
         Some(WsCommand::Ensure { path, enter }) => ensure(server, path, *enter).await,
@@ -104,7 +107,7 @@ async fn ensure(server: &ServerFlags, word: &str, enter: bool) -> Result<()> {
     }
     for path in missing.iter().rev() {
         if site.make_workspace(path, None).await? == Made::Now {
-            eprintln!("workspace {path} is made");
+            say!("workspace {path} is made");
         }
     }
     if enter { enter_workspace(server, &path) } else { Ok(()) }

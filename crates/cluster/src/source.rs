@@ -31,12 +31,13 @@ pub enum Source {
     Given(Box<Config>),
 }
 
-/// Why there is no configuration to connect with. Each is one sentence with the cause and what to do; none
-/// quotes a file, which may hold keys and tokens.
+/// Why there is no configuration to connect with. Each is one sentence with the cause and, where that is to be done in the
+/// configuration itself, what to do; by which flag a file was named only the caller knows. None quotes a file, which may
+/// hold keys and tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The kubeconfig cannot be read.
-    #[error("cannot read the kubeconfig {path}: {cause}; give its path with --kubeconfig or KUBECONFIG")]
+    #[error("cannot read the kubeconfig {path}: {cause}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -130,9 +131,7 @@ pub enum ConfigError {
         instead: &'static str,
     },
     /// Not in a Pod.
-    #[error(
-        "there is no service account here ({cause}); outside a cluster, give a kubeconfig with --kubeconfig or KUBECONFIG"
-    )]
+    #[error("there is no service account here ({cause})")]
     NotInCluster {
         /// What is missing.
         cause: String,

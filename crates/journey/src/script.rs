@@ -51,6 +51,8 @@ pub enum Step {
     Unlist(u8),
     /// Somebody confirms that mailboxes go whose SyncTargets are gone.
     ConfirmRetired,
+    /// Somebody confirms whatever an edge's SyncTarget says that is held back.
+    ConfirmTarget(u8),
     /// Somebody confirms whatever is held back for a placement.
     ConfirmPlacement(u8),
     /// What an edge's syncer is told: boats and ConfigMaps, by their numbers as bits.

@@ -199,6 +199,12 @@ impl Truth {
         self.shown.insert(key.clone());
     }
 
+    /// The cargo in a workspace that nobody meant to go, and that is gone.
+    pub(crate) fn lost_cargo(&self, cluster: &ClusterId) -> Vec<Key> {
+        let here = |key: &&Key| key.cluster == *cluster && kinds::is_cargo(&key.kind);
+        self.lost.keys().filter(here).cloned().collect()
+    }
+
     /// Somebody says that what is lost is not wanted any more.
     pub(crate) fn give_up(&mut self, now: u64, key: &Key) {
         if self.lost.remove(key).is_some() {

@@ -186,7 +186,15 @@ impl Rehearsal {
         };
         let reached = self.destinations.get(uid).zip(self.setting.mailboxes.get(uid));
         let Some((id, cluster)) = reached else {
-            told.held = Some("its mailbox is not there yet, or may not be read by you".to_owned());
+            // Nothing holds it, as far as is known: this is said of the way, and not of the object.
+            told.hops.push(Hop {
+                to: "mailbox",
+                done: false,
+                state: "it is not there yet, or may not be read by you; the placement's summary counts what has arrived"
+                    .to_owned(),
+                at: None,
+                took_seconds: None,
+            });
             return told;
         };
         let to = Destination { id: *id, cluster: cluster.clone() };

@@ -41,7 +41,7 @@ const SAID_AFTER: Duration = Duration::from_secs(10);
 
 /// Which workspaces are said to be out of sight.
 #[derive(Default)]
-struct Told {
+pub(super) struct Told {
     since: BTreeMap<ClusterId, Moment>,
     said: BTreeSet<ClusterId>,
 }
@@ -49,7 +49,11 @@ struct Told {
 impl Told {
     /// Notes which workspaces are out of sight: the ones to speak of because they have been so for long, and those that
     /// were spoken of and are in sight again.
-    fn note(&mut self, now: Moment, unseen: &BTreeSet<&ClusterId>) -> (Vec<ClusterId>, Vec<ClusterId>) {
+    pub(super) fn note(
+        &mut self,
+        now: Moment,
+        unseen: &BTreeSet<&ClusterId>,
+    ) -> (Vec<ClusterId>, Vec<ClusterId>) {
         self.since.retain(|cluster, _| unseen.contains(cluster));
         for cluster in unseen {
             self.since.entry((*cluster).clone()).or_insert(now);
@@ -66,8 +70,13 @@ impl Told {
         (lost, back)
     }
 
+    /// Whether a workspace is said to be out of sight.
+    pub(super) fn says(&self, cluster: &ClusterId) -> bool {
+        self.said.contains(cluster)
+    }
+
     /// When there may be something to say.
-    fn due(&self) -> Option<Moment> {
+    pub(super) fn due(&self) -> Option<Moment> {
         let unsaid = self.since.iter().filter(|(cluster, _)| !self.said.contains(cluster));
         unsaid.map(|(_, since)| *since + SAID_AFTER).min()
     }

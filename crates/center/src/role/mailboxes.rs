@@ -9,7 +9,7 @@ use mailboat_api::edge::{KindAndName, UpsyncSet};
 use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
-use mailboat_engine::plan::Verdict;
+use mailboat_engine::plan::{ChangeId, Verdict};
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId};
 use mailboat_object::catalog::Catalog;
@@ -489,6 +489,28 @@ impl Mailboxes {
             }
             !mailbox.unseen.is_empty()
         });
+    }
+
+    /// The mailboxes whose syncers carry on what is not seen there, and the change by which all of that is let go.
+    pub(super) fn keeping(&self) -> impl Iterator<Item = (&Uid, &ClusterId, ChangeId)> {
+        let all = self.keeping.iter().filter_map(|uid| Some((uid, self.all.get(uid)?)));
+        let keeping = all.filter(|(_, mailbox)| !mailbox.unseen.is_empty());
+        keeping.map(|(uid, mailbox)| (uid, &mailbox.cluster, mailbox.unseen.change()))
+    }
+
+    /// What a syncer carries on and is not seen in its mailbox, by its kinds at the edge.
+    pub(super) fn kept_unseen(&self, uid: &Uid) -> BTreeMap<&KindId, usize> {
+        self.all.get(uid).map(|mailbox| mailbox.unseen.count_by_kind()).unwrap_or_default()
+    }
+
+    /// Somebody said that what is not seen in a mailbox goes: its syncer is not told of it any more.
+    pub(super) fn let_go_unseen(&mut self, uid: &Uid, passing: &mut Passing) {
+        let Some(mailbox) = self.all.get_mut(uid) else { return };
+        for gone in mailbox.unseen.let_go(&mut mailbox.the_one) {
+            passing.takes_out(uid, &gone);
+        }
+        self.keeping.remove(uid);
+        self.stale.insert(uid.clone());
     }
 
     /// Other kinds are served: what configurations name may be among them.

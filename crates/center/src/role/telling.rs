@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mailboat_api::condition::types;
+use mailboat_api::condition::{Condition, ConditionStatus, find, types};
 use mailboat_api::edge::{HeldCopy, ObjectReference, PlacementConflict, ValidationError};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::{Contested, Engine, NotCurrent};
@@ -194,6 +194,24 @@ impl CenterRole {
         }
     }
 
+    /// A copy is gone that nobody wants: placements that were said to wait for that may be ready by now. None of them claims
+    /// it any more.
+    pub(super) fn touch_released(&mut self, slot: &Key, store: &Store, engine: &Engine) {
+        if self.released.is_empty() || engine.claims(slot).next().is_some() {
+            return;
+        }
+        self.released.retain(|key| {
+            let said =
+                store.get(key).present().and_then(|placement| placement.get(&["status", "conditions"]));
+            let said: Option<Vec<Condition>> = said.and_then(|said| serde_json::from_str(said.json()).ok());
+            let ready = said.as_deref().and_then(|said| find(said, types::READY));
+            ready.is_some_and(|ready| ready.status != ConditionStatus::True)
+        });
+        for key in &self.released {
+            self.statuses.touch(key);
+        }
+    }
+
     pub(super) fn write_statuses(
         &mut self,
         now: Now,
@@ -216,6 +234,10 @@ impl CenterRole {
             mailboxes: &self.mailboxes,
             held: &|key| {
                 let withheld = self.withheld.get(key);
+                // One word is given at a time. What is out of sight waits on.
+                if withheld.is_none() && self.unsighted.concerns(key) {
+                    return self.unsighted.condition(key);
+                }
                 (withheld.is_some() || self.reading.knows_all()).then(|| withheld::condition(withheld))
             },
             installed: &|uid| self.installing.said(uid),

@@ -241,6 +241,7 @@ impl CenterRole {
         for key in self.withheld.keys().chain(withheld.keys()).filter(changed) {
             self.statuses.touch(key);
         }
+        self.released.extend(self.withheld.keys().filter(|key| !withheld.contains_key(*key)).cloned());
         self.withheld = withheld;
     }
 

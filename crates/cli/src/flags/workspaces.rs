@@ -34,7 +34,7 @@ Examples:
 /// Your other contexts stay as they are. A path from the root begins with `root` or a colon, any other begins where you
 /// are.
 #[derive(Clone, Debug, Args)]
-#[command(after_long_help = WS_NOTES, args_conflicts_with_subcommands = true)]
+#[command(after_long_help = WS_NOTES)]
 pub struct WsArguments {
     /// Where to: a path, `..`, `-`, `.` or `~`; nothing leads to your own workspace
     #[arg(value_name = "PATH", allow_hyphen_values = true)]
@@ -268,6 +268,18 @@ pub enum Shown {
     Summary,
     /// All objects of a kind, in all mailboxes
     Objects,
+}
+
+impl Shown {
+    /// What one of them is.
+    pub fn singular(self) -> &'static str {
+        match self {
+            Self::Placements => "EdgePlacement",
+            Self::Edges => "SyncTarget",
+            Self::Summary => "StatusSummary",
+            Self::Objects => "object",
+        }
+    }
 }
 
 const PREP_NOTES: &str = "\

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
+use super::kubeconfig::Entry;
 use crate::failure::refusal;
 use crate::flags::UpArguments;
 
@@ -40,13 +41,14 @@ impl Servers {
             })?),
             Err(_) => None,
         };
-        let servers = Self::named(arguments)?;
+        let named = Self::named(arguments)?;
         let servers = match kept {
-            Some(kept) => kept.with(servers, arguments.edges).map_err(|why| {
+            Some(kept) => kept.with(named.clone(), arguments.edges).map_err(|why| {
                 refusal(format!("{why}; leave the flag out, or name another folder with --data"))
             })?,
-            None => servers,
+            None => named.clone(),
         };
+        named.check()?;
         if folder.is_kept() {
             let bytes = serde_json::to_vec_pretty(&servers)?;
             fs::write(&file, bytes).with_context(|| format!("{} cannot be written", file.display()))?;
@@ -62,6 +64,16 @@ impl Servers {
             edges: arguments.edges.unwrap_or(EDGES),
             given: given.collect::<Result<_>>()?,
         })
+    }
+
+    /// What cannot be used is refused before anything is started, or kept for the next time.
+    fn check(&self) -> Result<()> {
+        let center = self.center.iter().map(|file| (file, "--center-kubeconfig FILE".to_owned()));
+        let edges = self.given.iter().map(|(name, file)| (file, format!("--edge {name}=FILE")));
+        for (file, flag) in center.chain(edges) {
+            Entry::read(file).map_err(|bad| refusal(format!("{bad}; name a kubeconfig with {flag}")))?;
+        }
+        Ok(())
     }
 
     /// Those of last time with what is named now. No server may become another: what is kept speaks of the one that it was.

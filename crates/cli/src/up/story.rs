@@ -17,7 +17,7 @@ impl Progress {
     }
 
     pub(super) fn say(&self, what: impl AsRef<str>) {
-        eprintln!("{:6.1} s  {}", self.begun.elapsed().as_secs_f64(), what.as_ref());
+        say!("{:6.1} s  {}", self.begun.elapsed().as_secs_f64(), what.as_ref());
     }
 }
 
@@ -61,6 +61,8 @@ pub(super) fn all(
     for line in [
         "mailboat get edges --context imw1".to_owned(),
         "mailboat get placements --context wmw-c".to_owned(),
+        "mailboat get summary --context wmw-c".to_owned(),
+        "mailboat why replicaset/commond -n commonstuff --context wmw-c".to_owned(),
         "mailboat get objects --kind replicasets --context root".to_owned(),
         format!("kubectl --context {last} -n commonstuff get replicasets,pods"),
         format!("kubectl --context {first} -n commonstuff get configmap httpd-htdocs -o yaml"),

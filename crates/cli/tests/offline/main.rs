@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod customize;
+mod kubeconfigs;
 #[path = "../shared/up.rs"]
 mod process;
+mod refusals;
 mod up;
 
 use std::io::Write as _;

@@ -190,3 +190,59 @@ fn nothing_leaves_when_a_center_starts_that_sees_neither_it_nor_its_copies() {
     ]);
     assert_eq!((report.arrived, report.deletions), (12, 0), "{report}");
 }
+
+/// A center that starts after its boats, and the binding that shows their copies at the first edge, were lost.
+fn out_of_sight() -> Vec<Line> {
+    let lost = [
+        (60_000, Step::Crash(Who::Center, 20_000)),
+        (61_000, Step::DropDefinition(Site::Workload)),
+        (62_000, Step::DropClaim(0)),
+    ];
+    loaded().into_iter().chain(lost).collect()
+}
+
+fn inventory(truth: &Truth) -> Option<ClusterId> {
+    truth.inventory.clone()
+}
+
+/// What the SyncTarget of the first edge says to be held: whether, and in which words.
+fn held(lines: impl IntoIterator<Item = Line>) -> (String, String) {
+    let targets = standing(lines, inventory, kinds::edge("synctargets"), Duration::from_mins(2));
+    let target = targets.iter().find(|one| *one.key.name == *"t0").expect("a SyncTarget");
+    let conditions = target.body()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let held = conditions.iter().find(|one| one["type"] == "WithdrawalHeld").cloned().unwrap_or_default();
+    let text = |member: &str| held[member].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("message"))
+}
+
+fn boats_at(edge: Where, lines: impl IntoIterator<Item = Line>) -> usize {
+    standing(lines, edge, kinds::boats(), Duration::from_mins(2)).len()
+}
+
+/// What no center can see is carried on, and the SyncTarget says what it is and how to let it go. Then that edge lets go of it,
+/// and no other does.
+#[test]
+fn what_will_not_be_seen_again_leaves_once_somebody_confirms_it() {
+    let (status, message) = held(out_of_sight());
+    assert_eq!(status, "True", "{message}");
+    assert!(
+        message.contains("8 of boats.example.dev") && message.contains("confirm-withdrawal="),
+        "{message}"
+    );
+    assert_eq!((boats_at(florin, out_of_sight()), boats_at(guilder, out_of_sight())), (8, 4));
+
+    let confirmed = || out_of_sight().into_iter().chain([(180_000, Step::ConfirmTarget(0))]);
+    assert_eq!((boats_at(florin, confirmed()), boats_at(guilder, confirmed())), (0, 4));
+    assert_eq!(held(confirmed()), ("False".to_owned(), String::new()));
+}
+
+/// What is said of it is said once: a center that starts after that, and sees no more, has nothing to add.
+#[test]
+fn a_center_that_starts_again_says_the_same_of_what_is_out_of_sight() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let script = script(out_of_sight());
+    let written = runtime.unwrap().block_on(world::World::written_after_a_restart(7, &script)).unwrap();
+    assert!(written.is_empty(), "{}", written.join("\n"));
+    let again = out_of_sight().into_iter().chain([(180_000, Step::Crash(Who::Center, 5_000))]);
+    assert_eq!(held(again), held(out_of_sight()));
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mailboat_api::condition::types;
 use mailboat_api::names::{annotation, export, object};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
@@ -81,6 +82,7 @@ impl World {
                 }
             }
             Step::ConfirmRetired => sea.confirm_retired(),
+            Step::ConfirmTarget(edge) => sea.confirm_target(*edge),
             Step::ConfirmPlacement(name) => {
                 // Also in a workspace that is being deleted: that is where it is needed.
                 if let Some(cluster) = sea.truth.workload.clone() {
@@ -318,13 +320,32 @@ impl Sea {
         let Some(provider) = self.truth.provider.clone() else { return };
         let key = kinds::key(&provider, KindId::new("apis.kcp.io", "apiexports"), export::EDGE);
         let Some(found) = self.get(&key) else { return };
-        let said = found.metadata()["annotations"][annotation::WITHDRAWAL_HELD].as_str();
-        let named = said.and_then(|said| said.split_once(&format!("{}=", annotation::CONFIRM_WITHDRAWAL)));
-        let change = named.and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned);
-        if let Some(change) = change {
-            let patch = json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
-            self.put(&key, Value::Null, &patch);
+        self.confirm_as_said(&key, &found.metadata()["annotations"][annotation::WITHDRAWAL_HELD]);
+    }
+
+    /// Confirms what a SyncTarget says in its condition. Whoever does wants nothing of it that is lost.
+    fn confirm_target(&mut self, edge: u8) {
+        let Some(cluster) = self.living(Site::Inventory) else { return };
+        let key = kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}"));
+        let Some(found) = self.get(&key) else { return };
+        let conditions = found.body()["status"]["conditions"].as_array().into_iter().flatten();
+        let held = conditions.into_iter().find(|one| one["type"] == types::WITHDRAWAL_HELD);
+        if held.is_some_and(|held| self.confirm_as_said(&key, &held["message"])) {
+            let (now, workload) = (self.now(), self.truth.workload.clone());
+            let lost = workload.map(|workload| self.truth.lost_cargo(&workload));
+            for lost in lost.unwrap_or_default() {
+                self.truth.give_up(now, &lost);
+            }
         }
+    }
+
+    /// Confirms a change by the number that a sentence names. True if it names one.
+    fn confirm_as_said(&mut self, key: &Key, said: &Value) -> bool {
+        let named =
+            said.as_str().and_then(|said| said.split_once(&format!("{}=", annotation::CONFIRM_WITHDRAWAL)));
+        let Some(change) = named.and_then(|(_, rest)| rest.split_whitespace().next()) else { return false };
+        let patch = json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
+        self.put(key, Value::Null, &patch)
     }
 
     fn edge_put(&mut self, edge: u8, cargo: Cargo, name: &str, value: u64) {
