@@ -96,6 +96,18 @@ impl Stored {
         }
     }
 
+    /// The owners that it names, as they are written. What rests goes on resting.
+    pub(crate) fn owner_references(&self) -> Cow<'_, Value> {
+        const MEMBER: &str = "ownerReferences";
+        match self.at_rest() {
+            Some(packed) => {
+                let named = packed.metadata().and_then(|metadata| metadata.get(&[MEMBER]));
+                Cow::Owned(named.map(|named| named.to_value()).unwrap_or_default())
+            }
+            None => Cow::Borrowed(&self.metadata()[MEMBER]),
+        }
+    }
+
     /// Its finalizers.
     pub fn finalizers(&self) -> Vec<&str> {
         crate::metadata::texts(self.body(), "finalizers")
