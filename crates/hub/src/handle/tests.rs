@@ -1,5 +1,7 @@
 //! The limits of a request, each asked for from outside.
 
+mod bounds;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -9,6 +11,7 @@ use hyper::body::Frame;
 use std::time::Duration;
 
 use super::*;
+use crate::flow::Shares;
 use crate::storage::Memory;
 use crate::{Options, cluster};
 
@@ -17,6 +20,11 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 async fn hub(limits: Limits) -> Arc<Hub> {
     let options = Options { url: "https://127.0.0.1:6443".to_owned(), ..Options::default() };
     Arc::new(cluster(Memory::default(), options).await.unwrap().hub.with_limits(limits))
+}
+
+/// One request of a user at once.
+fn one_request() -> Shares {
+    Shares { per_user: 1, ..Limits::default().requests }
 }
 
 fn admin() -> User {
@@ -82,7 +90,7 @@ async fn a_body_has_a_greatest_depth_in_every_form() {
 #[tokio::test]
 async fn whoever_does_not_send_his_body_is_not_waited_for() {
     let hub =
-        hub(Limits { body_within: Duration::from_millis(50), requests_per_user: 1, ..Limits::default() })
+        hub(Limits { body_within: Duration::from_millis(50), requests: one_request(), ..Limits::default() })
             .await;
     let never = futures::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
     let request = Request::builder().method(Method::POST).uri(MAPS).body(StreamBody::new(never)).unwrap();
@@ -94,7 +102,7 @@ async fn whoever_does_not_send_his_body_is_not_waited_for() {
 
 /// A hub with a long list, and a limit of one request at once.
 async fn with_a_long_list(answer_within: Duration) -> Arc<Hub> {
-    let hub = hub(Limits { answer_within, requests_per_user: 1, ..Limits::default() }).await;
+    let hub = hub(Limits { answer_within, requests: one_request(), ..Limits::default() }).await;
     for number in 0..5 {
         let (code, _) =
             answered(&hub, ask(Method::POST, MAPS, "application/json", map(number, 50_000))).await;
