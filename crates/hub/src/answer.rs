@@ -70,8 +70,8 @@ pub(crate) fn refusal(status: &Status) -> Answer {
 }
 
 /// An answer that goes on as long as the stream does.
-pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
-    let frames: BoxStream<'static, _> = lines.map(|line| Ok::<_, TooSlow>(Frame::data(line))).boxed();
+pub(crate) fn stream(lines: impl Stream<Item = Result<Bytes, TooSlow>> + Send + 'static) -> Answer {
+    let frames: BoxStream<'static, _> = lines.map(|line| line.map(Frame::data)).boxed();
     let mut answer = Response::new(StreamBody::new(frames).boxed_unsync());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer

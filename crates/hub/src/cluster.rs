@@ -24,6 +24,8 @@ pub(crate) const CLUSTER: &str = "cluster";
 
 /// How many of the last changes are at hand as trees: what is being worked on. All else rests.
 const AWAKE: usize = 256;
+/// How many bytes of JSON these may be. As trees they take some times as much.
+const AWAKE_BYTES: usize = 4 << 20;
 /// How much may be taken by what watches can still ask for, besides those.
 const HISTORY_BYTES: usize = 16 << 20;
 
@@ -130,6 +132,7 @@ fn settings(flavor: Flavor) -> Settings {
     Settings {
         flavor,
         awake: Some(AWAKE),
+        awake_bytes: AWAKE_BYTES,
         log_bytes: HISTORY_BYTES,
         addresses: flavor == Flavor::Kubernetes,
         ..Settings::default()

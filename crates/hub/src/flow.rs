@@ -1,7 +1,9 @@
-//! Fairness: how much one user may have under way, and who goes next when there is more than the server takes.
+//! Fairness: how much one user and one workspace may have under way, and who goes next when there is more than the server
+//! takes.
 //!
 //! [`Turns`] decides and knows no time; [`Gate`] lets async callers wait for their turn. Requests are short and wait a
-//! little when there are too many; watches are long, so that one too many is refused at once.
+//! little when there are too many, large answers until there is memory for them; watches are long, so that one too many is
+//! refused at once.
 
 mod gate;
 mod turns;
@@ -14,34 +16,48 @@ pub use turns::{Entry, Turn, Turns};
 /// How much is taken at once. Every number is at least one.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Requests under way, of all users together.
-    pub requests: usize,
-    /// Requests under way of one user.
-    pub requests_per_user: usize,
+    /// Requests under way.
+    pub requests: Shares,
     /// Requests of one user that wait for their turn; one more is refused.
     pub waiting_per_user: usize,
-    /// Watches of all users together.
-    pub watches: usize,
-    /// Watches of one user.
-    pub watches_per_user: usize,
+    /// How long a request waits for its turn before it is refused.
+    pub turn_within: Duration,
+    /// Watches.
+    pub watches: Shares,
+    /// Bytes of large lists that are being written or read.
+    pub list_bytes: Shares,
     /// The longest body of a request that is read; real servers have the same limit.
     pub body_bytes: usize,
     /// How long a client may take to send a body: until then it has its turn.
     pub body_within: Duration,
-    /// How long a client may take to read a large answer: until then it has its turn.
+    /// How long a request may take until its answer begins; real servers have the same limit.
+    pub request_within: Duration,
+    /// How long a client may take to read a large answer, or what a watch begins with: until then it has its turn.
     pub answer_within: Duration,
+}
+
+/// How much of something there may be at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Of all users together.
+    pub all: usize,
+    /// Of the accounts of one workspace together.
+    pub per_workspace: usize,
+    /// Of one user.
+    pub per_user: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            requests: 400,
-            requests_per_user: 100,
+            requests: Shares { all: 400, per_workspace: 200, per_user: 100 },
             waiting_per_user: 1_000,
-            watches: 100_000,
-            watches_per_user: 10_000,
+            turn_within: Duration::from_secs(15),
+            watches: Shares { all: 100_000, per_workspace: 25_000, per_user: 10_000 },
+            list_bytes: Shares { all: 256 << 20, per_workspace: 128 << 20, per_user: 64 << 20 },
             body_bytes: 3 << 20,
-            body_within: Duration::from_mins(1),
+            body_within: Duration::from_secs(50),
+            request_within: Duration::from_mins(1),
             answer_within: Duration::from_mins(1),
         }
     }
@@ -54,4 +70,38 @@ pub enum Work {
     Request,
     /// A watch, which lasts.
     Watch,
+    /// A list of so many bytes.
+    List(usize),
+}
+
+impl Work {
+    /// How much of its kind it takes.
+    fn width(self) -> usize {
+        match self {
+            Self::Request | Self::Watch => 1,
+            Self::List(bytes) => bytes.max(1),
+        }
+    }
+}
+
+/// Who wants to do it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Asker {
+    /// The workspace whose account it is. A user who is at home in none stands for himself.
+    pub workspace: String,
+    /// The user's name. Accounts of different workspaces may have the same.
+    pub user: String,
+}
+
+impl Asker {
+    /// Somebody who is at home nowhere in particular.
+    pub fn user(name: &str) -> Self {
+        // No workspace has a name with a space.
+        Self { workspace: format!("user {name}"), user: name.to_owned() }
+    }
+
+    /// An account of a workspace.
+    pub fn account(workspace: &str, name: &str) -> Self {
+        Self { workspace: workspace.to_owned(), user: name.to_owned() }
+    }
 }

@@ -1,5 +1,6 @@
 //! From a request to an answer: one way for all kinds.
 
+mod ending;
 mod held;
 mod read;
 mod review;
@@ -9,6 +10,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -20,9 +22,10 @@ use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
 use crate::access::User;
+use crate::access::user::ANONYMOUS;
 use crate::answer::{self, Answer};
 use crate::discovery::Discovery;
-use crate::flow::{Limits, Pass, Work};
+use crate::flow::{Asker, Limits, Pass, Work};
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, ObjectPath};
 use crate::place::Place;
@@ -42,6 +45,8 @@ struct Call<'r> {
     accepted: Accepted,
     headers: &'r HeaderMap,
     user: User,
+    /// Who asks, whomever he acts as.
+    asker: Asker,
     /// What is done, as rights name it.
     verb: &'static str,
 }
@@ -53,8 +58,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let reads_gzip = compress::reads_gzip(request.headers());
-    let mut turn = None;
-    let answer = match answer(&hub, certified, request, &mut turn).await {
+    let mut course = Course::default();
+    let within = hub.limits.request_within;
+    let answered = tokio::time::timeout(within, answer(&hub, certified, request, &mut course)).await;
+    let mut answer = match answered.unwrap_or_else(|_| Err(too_late(within))) {
         Ok(answer) if reads_gzip => compress::compress(answer).await,
         Ok(answer) => answer,
         // Real servers have no route to what they do not serve, and say so in words.
@@ -63,18 +70,34 @@ where
         }
         Err(status) => answer::refusal(&status),
     };
-    match turn {
+    if course.is_known {
+        answer.extensions_mut().insert(Known);
+    }
+    match course.turn {
         Some(turn) => held::until_read(answer, turn, hub.limits.answer_within).await,
         None => answer,
     }
 }
 
-/// Answers one request. The turn of what is answered soon is left in `turned`.
+/// Stands with an answer to somebody who proved who he is.
+#[derive(Clone, Copy)]
+pub(crate) struct Known;
+
+/// How far a request came.
+#[derive(Default)]
+struct Course {
+    /// The turn of what is answered soon.
+    turn: Option<Pass>,
+    /// Whoever asks proved who he is.
+    is_known: bool,
+}
+
+/// Answers one request.
 async fn answer<B>(
     hub: &Arc<Hub>,
     certified: Option<&User>,
     request: Request<B>,
-    turned: &mut Option<Pass>,
+    course: &mut Course,
 ) -> Result<Answer, Status>
 where
     B: Body<Data = Bytes>,
@@ -88,8 +111,9 @@ where
         }
     }
     let user = hub.peek(|machine| hub.gate().user(machine, &head.headers, certified))?;
+    course.is_known = user.name != ANONYMOUS;
     // Turns go to whoever asks, whomever he acts as.
-    let asker = user.name.clone();
+    let asker = hub.asker(&user);
     let (place, rest) = Place::read(hub, &user, head.uri.path())?;
     let cluster = place.cluster.clone().unwrap_or_default();
     let user = match hub.gate().acting(&cluster, &user, &head.headers)? {
@@ -113,7 +137,7 @@ where
             return Err(not_allowed());
         }
         // How it is must be told when there is no room for anything else.
-        *turned = match asked {
+        course.turn = match asked {
             Asked::Health => None,
             _ => Some(hub.turn(&asker, Work::Request).await?),
         };
@@ -130,8 +154,16 @@ where
     hub.peek(|machine| place.check_granted(hub, machine, &user, verb, &path))?;
     let mut watching = None;
     match verb {
-        "watch" => watching = Some(hub.turn(&asker, Work::Watch).await?),
-        _ => *turned = Some(hub.turn(&asker, Work::Request).await?),
+        "watch" => {
+            let lasting = hub.turn(&asker, Work::Watch).await?;
+            // A watch that begins with a list is a list, until that is read.
+            let beginning = match query.begins_with_a_list()? {
+                true => Some(hub.turn(&asker, Work::Request).await?),
+                false => None,
+            };
+            watching = Some((lasting, beginning));
+        }
+        _ => course.turn = Some(hub.turn(&asker, Work::Request).await?),
     }
     let body = collect(body, &hub.limits);
     if review::is_question(&path) || (verb == "create" && review::is_token_request(&path)) {
@@ -172,11 +204,12 @@ where
         accepted,
         headers: &head.headers,
         user,
+        asker,
         verb,
     };
     // A watch has its turn as long as it lasts.
-    if let Some(turn) = watching {
-        return call.watch(turn);
+    if let Some((lasting, beginning)) = watching {
+        return call.watch(lasting, beginning);
     }
     let answer = match verb {
         "get" => call.get().await,
@@ -288,6 +321,12 @@ where
         }
         Err(error) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
     }
+}
+
+/// 504: as real servers say it.
+fn too_late(within: Duration) -> Status {
+    let message = format!("Timeout: request did not complete within {} seconds", within.as_secs());
+    Status::other(504, "Timeout", message)
 }
 
 fn not_allowed() -> Status {

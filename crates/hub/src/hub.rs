@@ -8,8 +8,10 @@ use mailboat_machinery::{Machine, Moment, Random, Status, Stored};
 use mailboat_object::{ClusterId, Key, KindId, Version};
 use tokio::sync::{Notify, watch};
 
+use crate::access::User;
+use crate::access::user::CLUSTER_EXTRA;
 use crate::bell::Bells;
-use crate::flow::{self, Limits, Pass, Work};
+use crate::flow::{self, Asker, Limits, Pass, Work};
 use crate::gate::Gate;
 use crate::lines::Lines;
 use crate::random::{NoRandomness, Unguessable};
@@ -66,7 +68,7 @@ impl Hub {
             url,
             bells: Bells::default(),
             lines: Lines::default(),
-            flow: flow::Gate::new(Limits::default()),
+            flow: flow::Gate::new(&Limits::default()),
             limits: Limits::default(),
             untidy: Mutex::default(),
             tidy_up: Notify::new(),
@@ -78,7 +80,7 @@ impl Hub {
     /// The same server with other limits on what is under way at once.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.flow = flow::Gate::new(limits.clone());
+        self.flow = flow::Gate::new(&limits);
         self.limits = limits;
         self
     }
@@ -97,8 +99,22 @@ impl Hub {
     }
 
     /// Waits until it is a user's turn. What was let in is over when the pass is dropped.
-    pub(crate) async fn turn(&self, user: &str, work: Work) -> Result<Pass, Status> {
-        self.flow.enter(user, work).await.map_err(|error| Status::too_many(error.to_string()))
+    pub(crate) async fn turn(&self, asker: &Asker, work: Work) -> Result<Pass, Status> {
+        self.flow.enter(asker, work).await.map_err(|error| Status::too_many(error.to_string()))
+    }
+
+    /// Whose turn it is when this user asks. Accounts of all workspaces have the same names: each is one of its own.
+    pub(crate) fn asker(&self, user: &User) -> Asker {
+        let home = user.extra.get(CLUSTER_EXTRA).and_then(|home| home.first());
+        match (&self.serving, home) {
+            (Serving::Workspaces(_), Some(home)) => Asker::account(home, &user.name),
+            _ => Asker::user(&user.name),
+        }
+    }
+
+    /// Something that chance decides.
+    pub(crate) fn chance(&self) -> u64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
     /// What it serves.

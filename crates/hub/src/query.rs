@@ -95,6 +95,11 @@ impl Query {
         Ok(self.number("limit")?.filter(|limit| *limit > 0).and_then(|limit| usize::try_from(limit).ok()))
     }
 
+    /// Whether a watch begins with everything that is there.
+    pub(crate) fn begins_with_a_list(&self) -> Result<bool, Status> {
+        Ok(self.is("sendInitialEvents") || self.version()?.is_none_or(|version| version == Version(0)))
+    }
+
     /// The version that is named, if any.
     pub(crate) fn version(&self) -> Result<Option<Version>, Status> {
         let Some(text) = self.get("resourceVersion") else { return Ok(None) };

@@ -41,6 +41,9 @@ pub trait Storage: Send + 'static {
     /// Stores changes, in the order of their versions. When this returns, they are durable.
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError>;
 
+    /// The version of the last change that was stored; 0: there was none yet.
+    fn version(&self) -> Version;
+
     /// Stores a small value under a name of its own: what the server itself must remember, such as its keys.
     fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError>;
 
@@ -49,6 +52,15 @@ pub trait Storage: Send + 'static {
 
     /// Everything as it is now, to be written to a file later, beside further commits.
     fn snapshot(&self) -> Result<Snapshot, StorageError>;
+}
+
+/// A value that a storage has kept since its first start. None: this is the first start; later on it cannot be missing, and
+/// whoever made a new one in its place would lock everybody out.
+pub(crate) fn kept_since_begin(storage: &dyn Storage, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
+    match storage.kept(name)? {
+        None if storage.version() > Version(0) => Err(StorageError::Lost(name.to_owned())),
+        kept => Ok(kept),
+    }
 }
 
 /// Takes the objects that are read back, one by one, as they were written down.

@@ -65,6 +65,8 @@ pub struct Settings {
     /// How many of the last changes are kept as trees; what has not changed since rests as text. None: everything
     /// stays a tree, which takes more memory and less time.
     pub awake: Option<usize>,
+    /// How many bytes of JSON these may be; but the last one, however large.
+    pub awake_bytes: usize,
     /// Services get addresses and ports of the cluster's own.
     pub addresses: bool,
     /// Pods get an account's token.
@@ -98,6 +100,7 @@ impl Default for Settings {
             log_limit: 10_000,
             log_bytes: usize::MAX,
             awake: None,
+            awake_bytes: usize::MAX,
             addresses: false,
             tokens: false,
         }
@@ -233,9 +236,10 @@ impl Machine {
     }
 
     fn note(&mut self, key: &Key, before: Option<Held>, after: Option<Held>) {
-        let change = Arc::new(Change { version: self.version, key: key.clone(), before, after, bytes: 0 });
+        let change = Arc::new(Change::new(self.version, key.clone(), before, after));
         self.keeping.note(&change);
+        let json_bytes = change.json_bytes;
         self.logs.entry(key.kind.clone()).or_default().push(change, self.settings.log_limit);
-        self.rest_after(key);
+        self.rest_after(key, json_bytes);
     }
 }

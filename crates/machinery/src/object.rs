@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::managed::ManagedFields;
 use crate::metadata::CLUSTER_ANNOTATION;
 use crate::packed::{Packed, PackedManagers, Piece, Texts};
+use crate::size::json_bytes;
 
 /// An object as it is stored at one version: immutable, and cheap to copy.
 ///
@@ -96,6 +97,18 @@ impl Stored {
         }
     }
 
+    /// The owners that it names, as they are written. What rests goes on resting.
+    pub(crate) fn owner_references(&self) -> Cow<'_, Value> {
+        const MEMBER: &str = "ownerReferences";
+        match self.at_rest() {
+            Some(packed) => {
+                let named = packed.metadata().and_then(|metadata| metadata.get(&[MEMBER]));
+                Cow::Owned(named.map(|named| named.to_value()).unwrap_or_default())
+            }
+            None => Cow::Borrowed(&self.metadata()[MEMBER]),
+        }
+    }
+
     /// Its finalizers.
     pub fn finalizers(&self) -> Vec<&str> {
         crate::metadata::texts(self.body(), "finalizers")
@@ -174,6 +187,14 @@ impl Stored {
     /// About how many bytes it takes at rest; as a tree, which nobody has counted, none.
     pub(crate) fn resting_bytes(&self) -> usize {
         self.packed.as_ref().map_or(0, |packed| size_of::<Self>() + packed.bytes())
+    }
+
+    /// About how many bytes of JSON it is, as text or as a tree.
+    pub fn json_bytes(&self) -> usize {
+        match &self.packed {
+            Some(packed) => packed.json_bytes(),
+            None => json_bytes(self.body(), usize::MAX),
+        }
     }
 
     /// The same object at rest.

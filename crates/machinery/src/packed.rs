@@ -155,6 +155,13 @@ impl Packed {
         size_of::<Self>() + members.chain(managers).sum::<usize>()
     }
 
+    /// About how many bytes of JSON it is.
+    pub(crate) fn json_bytes(&self) -> usize {
+        let members = self.members.iter().map(|(name, text)| name.len() + 4 + text.len());
+        let managers = self.managers.iter().map(|manager| manager.fields.len());
+        members.chain(managers).sum()
+    }
+
     /// The whole body.
     pub(crate) fn body(&self) -> Value {
         let members = self.members.iter().map(|(name, text)| (name.to_string(), tree(text)));

@@ -13,7 +13,7 @@ use rustls::{RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::User;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{Storage, StorageError, kept_since_begin};
 
 /// Where certificate and key are kept.
 const KEPT_CERTIFICATE: &str = "authority.certificate";
@@ -60,7 +60,7 @@ pub enum AuthorityError {
 impl Authority {
     /// The authority that a storage keeps, or at the first start a new one.
     pub fn of(storage: &mut dyn Storage, now_seconds: u64) -> Result<Self, AuthorityError> {
-        let kept = (storage.kept(KEPT_CERTIFICATE)?, storage.kept(KEPT_KEY)?);
+        let kept = (kept_since_begin(storage, KEPT_CERTIFICATE)?, kept_since_begin(storage, KEPT_KEY)?);
         let (certificate, key) = if let (Some(certificate), Some(key)) = kept {
             (certificate, key)
         } else {

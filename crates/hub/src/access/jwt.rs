@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::AuthorityError;
-use crate::storage::Storage;
+use crate::storage::{Storage, kept_since_begin};
 
 /// Where the key is kept.
 const KEPT_KEY: &str = "tokens.key";
@@ -45,7 +45,7 @@ impl SigningKey {
     /// The key that a storage keeps, or at the first start a new one.
     pub fn of(storage: &mut dyn Storage) -> Result<Self, AuthorityError> {
         let random = SystemRandom::new();
-        let kept = if let Some(kept) = storage.kept(KEPT_KEY)? {
+        let kept = if let Some(kept) = kept_since_begin(storage, KEPT_KEY)? {
             kept
         } else {
             let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)

@@ -2,14 +2,25 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::{Entry, Limits, Turn, Turns, Work};
+use super::{Asker, Entry, Limits, Shares, Turn, Turns, Work};
 
 /// Lets callers in as their turn comes.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Mutex<State>>);
+pub struct Gate {
+    requests: Line,
+    watches: Line,
+    lists: Line,
+    turn_within: Duration,
+}
+
+/// Those who want the same.
+#[derive(Clone, Debug)]
+struct Line(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -25,56 +36,83 @@ pub struct TooMany;
 /// What was let in; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Pass {
-    gate: Gate,
-    user: String,
-    work: Work,
+    line: Line,
+    asker: Asker,
+    width: usize,
 }
 
 /// A turn that is given back if nobody waits for it any more.
 struct Waiting<'g> {
-    gate: &'g Gate,
-    user: &'g str,
+    line: &'g Line,
+    asker: &'g Asker,
+    width: usize,
     turn: Option<Turn>,
 }
 
 impl Gate {
     /// A gate with these limits.
-    pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Mutex::new(State { turns: Turns::new(limits), waiting: HashMap::new() })))
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            requests: Line::new(limits.requests, limits.waiting_per_user),
+            // They are long: whoever waited for one would wait for ever.
+            watches: Line::new(limits.watches, 0),
+            lists: Line::new(limits.list_bytes, limits.waiting_per_user),
+            turn_within: limits.turn_within,
+        }
     }
 
-    /// Waits until it is this user's turn. Whoever stops waiting gives the turn back.
-    pub async fn enter(&self, user: &str, work: Work) -> Result<Pass, TooMany> {
+    /// Waits until it is this user's turn, but not for long. Whoever stops waiting gives the turn back.
+    pub async fn enter(&self, asker: &Asker, work: Work) -> Result<Pass, TooMany> {
+        let line = match work {
+            Work::Request => &self.requests,
+            Work::Watch => &self.watches,
+            Work::List(_) => &self.lists,
+        };
+        let width = work.width();
         let (mut waiting, called) = {
-            let mut state = self.state();
-            match state.turns.ask(user, work) {
+            let mut state = line.state();
+            match state.turns.ask(asker, width) {
                 Entry::Refuse => return Err(TooMany),
-                Entry::Go => return Ok(self.pass(user, work)),
+                Entry::Go => return Ok(line.pass(asker, width)),
                 Entry::Wait(turn) => {
                     let (call, called) = oneshot::channel();
                     state.waiting.insert(turn, call);
-                    (Waiting { gate: self, user, turn: Some(turn) }, called)
+                    (Waiting { line, asker, width, turn: Some(turn) }, called)
                 }
             }
         };
-        called.await.map_err(|_| TooMany)?;
+        timeout(self.turn_within, called).await.map_err(|_| TooMany)?.map_err(|_| TooMany)?;
         waiting.turn = None;
-        Ok(self.pass(user, work))
+        Ok(line.pass(asker, width))
+    }
+}
+
+impl Line {
+    fn new(shares: Shares, waiting_per_user: usize) -> Self {
+        let turns = Turns::new(shares, waiting_per_user);
+        Self(Arc::new(Mutex::new(State { turns, waiting: HashMap::new() })))
     }
 
-    fn pass(&self, user: &str, work: Work) -> Pass {
-        Pass { gate: self.clone(), user: user.to_owned(), work }
+    fn pass(&self, asker: &Asker, width: usize) -> Pass {
+        Pass { line: self.clone(), asker: asker.clone(), width }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn done(&self, user: &str, work: Work) {
+    fn done(&self, asker: &Asker, width: usize) {
         let mut state = self.state();
-        for (_, turn) in state.turns.done(user, work) {
+        let called = state.turns.done(asker, width);
+        state.call(called);
+    }
+}
+
+impl State {
+    fn call(&mut self, turns: Vec<Turn>) {
+        for turn in turns {
             // Whoever left in this very moment finds his turn called, and gives it back himself.
-            if let Some(call) = state.waiting.remove(&turn) {
+            if let Some(call) = self.waiting.remove(&turn) {
                 let _ = call.send(());
             }
         }
@@ -83,19 +121,20 @@ impl Gate {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.gate.done(&self.user, self.work);
+        self.line.done(&self.asker, self.width);
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(turn) = self.turn else { return };
-        let mut state = self.gate.state();
+        let mut state = self.line.state();
         state.waiting.remove(&turn);
-        let still_waited = state.turns.leave(self.user, turn);
+        let (still_waited, called) = state.turns.leave(self.asker, turn);
+        state.call(called);
         drop(state);
         if !still_waited {
-            self.gate.done(self.user, Work::Request);
+            self.line.done(self.asker, self.width);
         }
     }
 }
@@ -111,12 +150,19 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    #[test]
-    fn who_waits_is_called_and_who_left_is_passed_over() {
-        let gate = Gate::new(Limits { requests: 1, requests_per_user: 1, ..Limits::default() });
-        let Poll::Ready(Ok(first)) = poll(pin!(gate.enter("a", Work::Request))) else { panic!() };
-        let mut second = Box::pin(gate.enter("b", Work::Request));
-        let mut third = pin!(gate.enter("c", Work::Request));
+    /// A gate that lets one in at once.
+    fn narrow(turn_within: Duration) -> Gate {
+        let one = Shares { all: 1, per_workspace: 1, per_user: 1 };
+        Gate::new(&Limits { requests: one, turn_within, ..Limits::default() })
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_called_and_who_left_is_passed_over() {
+        let gate = narrow(Duration::from_mins(1));
+        let (a, b, c) = (Asker::user("a"), Asker::user("b"), Asker::user("c"));
+        let Poll::Ready(Ok(first)) = poll(pin!(gate.enter(&a, Work::Request))) else { panic!() };
+        let mut second = Box::pin(gate.enter(&b, Work::Request));
+        let mut third = pin!(gate.enter(&c, Work::Request));
         assert!(poll(second.as_mut()).is_pending());
         assert!(poll(third.as_mut()).is_pending());
         drop(second);
@@ -125,14 +171,25 @@ mod tests {
         drop(third);
     }
 
-    #[test]
-    fn who_leaves_after_the_call_gives_the_room_back() {
-        let gate = Gate::new(Limits { requests: 1, requests_per_user: 1, ..Limits::default() });
-        let Poll::Ready(Ok(first)) = poll(pin!(gate.enter("a", Work::Request))) else { panic!() };
-        let mut second = Box::pin(gate.enter("b", Work::Request));
+    #[tokio::test]
+    async fn who_leaves_after_the_call_gives_the_room_back() {
+        let gate = narrow(Duration::from_mins(1));
+        let (a, b, c) = (Asker::user("a"), Asker::user("b"), Asker::user("c"));
+        let Poll::Ready(Ok(first)) = poll(pin!(gate.enter(&a, Work::Request))) else { panic!() };
+        let mut second = Box::pin(gate.enter(&b, Work::Request));
         assert!(poll(second.as_mut()).is_pending());
         drop(first);
         drop(second);
-        let Poll::Ready(Ok(_)) = poll(pin!(gate.enter("c", Work::Request))) else { panic!("room was lost") };
+        let Poll::Ready(Ok(_)) = poll(pin!(gate.enter(&c, Work::Request))) else { panic!("room was lost") };
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_ever() {
+        let gate = narrow(Duration::from_millis(10));
+        let (a, b) = (Asker::user("a"), Asker::user("b"));
+        let first = gate.enter(&a, Work::Request).await.unwrap();
+        assert_eq!(gate.enter(&b, Work::Request).await.err(), Some(TooMany));
+        drop(first);
+        assert!(gate.enter(&b, Work::Request).await.is_ok(), "his place in the line is given up");
     }
 }

@@ -17,10 +17,11 @@ use crate::answer::{Answer, TooSlow};
 use crate::flow::Pass;
 
 /// What is sent at once; the rest waits until this is on its way.
-const PIECE_BYTES: usize = 64 * 1024;
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
 /// Lets an answer keep its turn until it is read, if it is large. What is not read in time is given up.
-pub(super) async fn until_read(answer: Answer, turn: Pass, within: Duration) -> Answer {
+pub(super) async fn until_read(mut answer: Answer, turn: Pass, within: Duration) -> Answer {
+    let room = answer.extensions_mut().remove::<Arc<Pass>>();
     let size = answer.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     if size.is_none_or(|size| size <= PIECE_BYTES) {
         return answer;
@@ -35,7 +36,7 @@ pub(super) async fn until_read(answer: Answer, turn: Pass, within: Duration) -> 
     while !content.is_empty() {
         pieces.push_back(content.split_to(content.len().min(PIECE_BYTES)));
     }
-    let left = Arc::new(Mutex::new(Some(Left { pieces, _turn: turn })));
+    let left = Arc::new(Mutex::new(Some(Left { pieces, _turn: turn, _room: room })));
     // A client that does not read asks for nothing either: nobody but a clock would notice.
     let forgotten = Arc::clone(&left);
     let clock = tokio::spawn(async move {
@@ -61,6 +62,8 @@ struct Held {
 struct Left {
     pieces: VecDeque<Bytes>,
     _turn: Pass,
+    /// The memory that it takes, if it is a long list.
+    _room: Option<Arc<Pass>>,
 }
 
 impl Body for Held {

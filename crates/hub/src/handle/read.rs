@@ -9,10 +9,15 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use super::Call;
+use super::held::PIECE_BYTES;
 use crate::answer::{self, Answer};
+use crate::flow::{Pass, Work};
 use crate::hub::now_seconds;
 use crate::media::Shape;
 use crate::table::{Columns, Include, list_metadata};
+
+/// A tree of values takes so many times its JSON.
+const TREE_PER_JSON: usize = 8;
 
 impl Call<'_> {
     pub(super) async fn get(&self) -> Result<Answer, Status> {
@@ -44,14 +49,35 @@ impl Call<'_> {
     pub(super) async fn list(&self) -> Result<Answer, Status> {
         let request = self.list_request()?;
         let mut list = self.hub.read(|machine| machine.list(&request)).await?;
+        let room = self.room_for(&list).await?;
+        let mut answer = self.listed(&mut list)?;
+        if let Some(room) = room {
+            answer.extensions_mut().insert(room);
+        }
+        Ok(answer)
+    }
+
+    /// Waits until there is memory for a long list. It goes with the answer, until that is read.
+    async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
+        let bytes: usize = list.items.iter().map(|item| item.json_bytes()).sum();
+        // These are made as trees first.
+        let trees = self.accepted.yaml || self.accepted.shape == Shape::Table;
+        let bytes = if trees { bytes.saturating_mul(TREE_PER_JSON) } else { bytes };
+        if bytes <= PIECE_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(self.hub.turn(&self.asker, Work::List(bytes)).await?)))
+    }
+
+    fn listed(&self, list: &mut List) -> Result<Answer, Status> {
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
-            return self.value(StatusCode::OK, &columns.list(&list, self.include()?, now_seconds()));
+            return self.value(StatusCode::OK, &columns.list(list, self.include()?, now_seconds()));
         }
         for item in &mut list.items {
             *item = self.version.shown(item);
         }
-        let shown = ShownList { call: self, list: &list };
+        let shown = ShownList { call: self, list };
         if self.accepted.yaml {
             return Ok(answer::yaml(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default()));
         }

@@ -1,5 +1,6 @@
 //! The limits of a request, each asked for from outside.
 
+mod bounds;
 mod tenants;
 
 use std::pin::pin;
@@ -11,6 +12,7 @@ use hyper::body::Frame;
 use std::time::Duration;
 
 use super::*;
+use crate::flow::Shares;
 use crate::storage::Memory;
 use crate::{Options, cluster};
 
@@ -19,6 +21,11 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 async fn hub(limits: Limits) -> Arc<Hub> {
     let options = Options { url: "https://127.0.0.1:6443".to_owned(), ..Options::default() };
     Arc::new(cluster(Memory::default(), options).await.unwrap().hub.with_limits(limits))
+}
+
+/// One request of a user at once.
+fn one_request() -> Shares {
+    Shares { per_user: 1, ..Limits::default().requests }
 }
 
 fn admin() -> User {
@@ -203,7 +210,7 @@ async fn what_is_stored_is_read_back_however_deep_it_is() {
 #[tokio::test]
 async fn whoever_does_not_send_his_body_is_not_waited_for() {
     let hub =
-        hub(Limits { body_within: Duration::from_millis(50), requests_per_user: 1, ..Limits::default() })
+        hub(Limits { body_within: Duration::from_millis(50), requests: one_request(), ..Limits::default() })
             .await;
     let never = futures::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
     let request = Request::builder().method(Method::POST).uri(MAPS).body(StreamBody::new(never)).unwrap();
@@ -215,7 +222,7 @@ async fn whoever_does_not_send_his_body_is_not_waited_for() {
 
 /// A hub with a long list, and a limit of one request at once.
 async fn with_a_long_list(answer_within: Duration) -> Arc<Hub> {
-    let hub = hub(Limits { answer_within, requests_per_user: 1, ..Limits::default() }).await;
+    let hub = hub(Limits { answer_within, requests: one_request(), ..Limits::default() }).await;
     for number in 0..5 {
         let (code, _) =
             answered(&hub, ask(Method::POST, MAPS, "application/json", map(number, 50_000))).await;

@@ -9,10 +9,12 @@ use mailboat_machinery::{
 };
 use mailboat_object::Version;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
+use super::ending::{self, Times};
+use super::held::PIECE_BYTES;
 use crate::Hub;
 use crate::answer::{self, Answer};
 use crate::flow::Pass;
@@ -21,17 +23,23 @@ use crate::lines::Line;
 use crate::media::Shape;
 use crate::table::{Columns, Include};
 
-/// How many events are taken from the log at once, so that a slow reader holds little.
+/// How many events are taken from the log at once, and how many bytes, so that a slow reader holds little.
 const EVENTS_AT_ONCE: usize = 64;
-/// How long a watch lasts whose client does not say.
-const LONGEST: Duration = Duration::from_hours(1);
+const BYTES_AT_ONCE: usize = PIECE_BYTES;
+/// How long a watch lasts whose client does not say: this, or up to twice as long, so that those who began together do not
+/// come again together. Real servers do the same.
+const SHORTEST: Duration = Duration::from_mins(30);
+/// However long a client wants it.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
 /// How often a watch is told how far it has come,
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// and how long before its end for the last time, so that the next one need not begin further back.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 impl Call<'_> {
-    pub(super) fn watch(&self, turn: Pass) -> Result<Answer, Status> {
+    /// Begins a watch. It has its turn as long as it lasts; and if it begins with a list, that has a turn of a request until
+    /// it is read.
+    pub(super) fn watch(&self, lasting: Pass, beginning: Option<Pass>) -> Result<Answer, Status> {
         let initial_events = self.query.is("sendInitialEvents");
         self.query.check_list(self.query.version()?, true)?;
         let bookmarks = self.query.is("allowWatchBookmarks");
@@ -63,18 +71,30 @@ impl Call<'_> {
             columns,
             columns_told: false,
         };
-        let ends_at = Instant::now() + self.query.timeout()?.unwrap_or(LONGEST).min(LONGEST);
+        let ends_at = Instant::now() + lasts(self.query.timeout()?, self.hub.chance());
+        // What is sent at once waits for nobody.
+        let beginning = beginning.filter(|_| watch.initial_left() > EVENTS_AT_ONCE);
+        let (sent, beginning) = match beginning {
+            Some(turn) => {
+                let (sent, told) = oneshot::channel();
+                (Some(told), Some(Beginning { _turn: turn, _sent: sent }))
+            }
+            None => (None, None),
+        };
         let stream = Streaming {
             hub: Arc::clone(self.hub),
             watch,
             bell,
-            _turn: turn,
+            _lasting: lasting,
+            beginning,
             stopping: self.hub.stopping.subscribe(),
             writer,
             bookmark_at: bookmarks.then(|| next_bookmark(ends_at)),
             ends_at,
         };
-        Ok(answer::stream(futures::stream::unfold(stream, Streaming::next)))
+        let stream = futures::stream::unfold(stream, Streaming::next);
+        let times = Times { beginning: sent.map(|sent| (sent, self.hub.limits.answer_within)), ends_at };
+        Ok(answer::stream(ending::in_time(stream, times)))
     }
 }
 
@@ -84,12 +104,27 @@ struct Streaming {
     watch: Watch,
     bell: watch::Receiver<()>,
     /// It ends with the stream.
-    _turn: Pass,
+    _lasting: Pass,
+    /// There until everything is sent that was there at the beginning.
+    beginning: Option<Beginning>,
     stopping: watch::Receiver<bool>,
     writer: Writer,
     /// When it is told how far it has come, if its client wants to know.
     bookmark_at: Option<Instant>,
     ends_at: Instant,
+}
+
+/// What a watch has until its first list is sent.
+struct Beginning {
+    _turn: Pass,
+    /// Tells when it is dropped.
+    _sent: oneshot::Sender<()>,
+}
+
+/// How long a watch lasts.
+fn lasts(asked: Option<Duration>, chance: u64) -> Duration {
+    let by_chance = || SHORTEST + Duration::from_millis(chance % 1_800_000);
+    asked.unwrap_or_else(by_chance).min(LONGEST)
 }
 
 /// When the next bookmark is due.
@@ -107,7 +142,11 @@ impl Streaming {
             if self.watch.is_over() {
                 return None;
             }
-            let events = self.hub.peek(|machine| machine.poll(&mut self.watch, EVENTS_AT_ONCE));
+            let events =
+                self.hub.peek(|machine| machine.poll_bytes(&mut self.watch, EVENTS_AT_ONCE, BYTES_AT_ONCE));
+            if self.watch.initial_left() == 0 {
+                self.beginning = None;
+            }
             if !events.is_empty() {
                 let bookmarks = self.bookmark_at.is_some();
                 let wanted = |event: &&WatchEvent| bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
@@ -239,4 +278,20 @@ fn line(out: &mut Vec<u8>, what: &str, object: &impl serde::Serialize) {
     // What is written here is made of JSON values alone, which can always be written.
     let _ = serde_json::to_writer(&mut *out, object);
     out.extend_from_slice(b"}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_lasts_as_long_as_it_was_asked_for_else_by_chance() {
+        let minutes = Duration::from_mins;
+        assert_eq!(lasts(Some(Duration::from_secs(7)), 3), Duration::from_secs(7));
+        assert_eq!(lasts(Some(Duration::from_hours(5)), 3), Duration::from_hours(5), "longer than by chance");
+        assert_eq!(lasts(Some(Duration::from_secs(u64::MAX)), 3), LONGEST, "no clock knows that time");
+        let all = [0, 1_000_000, u64::MAX].map(|chance| lasts(None, chance));
+        assert!(all.iter().all(|time| (minutes(30)..minutes(60)).contains(time)), "{all:?}");
+        assert_ne!(all[0], all[1]);
+    }
 }

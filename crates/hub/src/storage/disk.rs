@@ -13,7 +13,7 @@ use mailboat_machinery::{Change, Stored};
 use mailboat_object::{Key, Version};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::record::{FORMAT, State, decode_key, encode_key};
+use super::record::{FORMAT, State, decode_key, digest_kept, encode_key};
 use super::{EachObject, Snapshot, Storage, StorageError};
 use crate::private;
 
@@ -96,10 +96,18 @@ impl Disk {
 
     /// Lets the version jump, so that whoever remembers later versions of a past that is no more sees no version twice.
     pub(super) fn skip_versions(&mut self, count: u64) -> Result<(), StorageError> {
-        let state = State { version: Version(self.state.version.0.saturating_add(count)), ..self.state };
+        let version = Version(self.state.version.0.saturating_add(count));
+        let state = State { format: FORMAT, version, ..self.state };
         self.write(|path, transaction| write_state(path, transaction, state))?;
         self.state = state;
         Ok(())
+    }
+
+    /// Writes the state as versions did that knew no digest of what is kept.
+    #[cfg(test)]
+    pub(super) fn write_old_state(&mut self) -> Result<(), StorageError> {
+        let state = State { format: 2, kept: None, ..self.state };
+        self.write(|path, transaction| write_state(path, transaction, state))
     }
 
     fn database(&self) -> Result<&Database, StorageError> {
@@ -108,6 +116,20 @@ impl Disk {
             Open::Full => Err(StorageError::Full(self.path.clone())),
             Open::Stopped(why) => Err(StorageError::Stopped { path: self.path.clone(), why: why.clone() }),
         }
+    }
+
+    /// Everything that is kept beside the objects, as it was written.
+    fn all_kept(&self) -> Result<BTreeMap<String, Vec<u8>>, StorageError> {
+        let path = &self.path;
+        let database = self.database()?;
+        let kept = guarded(path, || {
+            let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
+            kept_of(&transaction, path)
+        })?;
+        if self.state.kept.is_some_and(|known| known != digest_kept(&kept)) {
+            return Err(StorageError::damaged(path, "the hub's own keys are not as they were written"));
+        }
+        Ok(kept)
     }
 
     /// After a full disk: opens again what the failed write left, which must be the state before it.
@@ -210,24 +232,28 @@ impl Storage for Disk {
         Ok(())
     }
 
+    fn version(&self) -> Version {
+        self.state.version
+    }
+
     fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+        self.recover()?;
+        let mut all = self.all_kept()?;
+        all.insert(name.to_owned(), value.to_owned());
+        let state = State { format: FORMAT, kept: Some(digest_kept(&all)), ..self.state };
         self.write(|path, transaction| {
             let mut kept =
                 transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "written", error))?;
             kept.insert(name, value).map_err(|error| StorageError::of(path, "written", error))?;
-            Ok(())
-        })
+            drop(kept);
+            write_state(path, transaction, state)
+        })?;
+        self.state = state;
+        Ok(())
     }
 
     fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
-        let path = &self.path;
-        let database = self.database()?;
-        guarded(path, || {
-            let transaction = database.begin_read().map_err(|error| StorageError::of(path, "read", error))?;
-            let kept = transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
-            let value = kept.get(name).map_err(|error| StorageError::of(path, "read", error))?;
-            Ok(value.map(|value| value.value().to_vec()))
-        })
+        Ok(self.all_kept()?.remove(name))
     }
 
     fn snapshot(&self) -> Result<Snapshot, StorageError> {
@@ -254,13 +280,11 @@ fn write_snapshot(
         let mut objects = to.open_table(OBJECTS).map_err(|error| StorageError::of(file, "written", error))?;
         each_record(from, path, |key, written| objects.insert(key, written).map(|_| ()).map_err(fail))?;
         let mut kept = to.open_table(KEPT).map_err(|error| StorageError::of(file, "written", error))?;
-        let source = from.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
-        for entry in source.iter().map_err(|error| StorageError::of(path, "read", error))? {
-            let (name, value) = entry.map_err(|error| StorageError::of(path, "read", error))?;
-            kept.insert(name.value(), value.value()).map_err(fail)?;
+        for (name, value) in kept_of(from, path)? {
+            kept.insert(&*name, &*value).map_err(fail)?;
         }
         drop((objects, kept));
-        write_state(file, to, state)
+        write_state(file, to, State { format: FORMAT, ..state })
     })
 }
 
@@ -344,7 +368,30 @@ fn read_state(database: &Database, path: &Path) -> Result<State, StorageError> {
     state_of(&transaction, path)
 }
 
+/// The state, and that what is kept beside the objects is as it was written. In a file of an old format, that is not known,
+/// and from now on it is.
 fn state_of(transaction: &ReadTransaction, path: &Path) -> Result<State, StorageError> {
+    let state = written_state(transaction, path)?;
+    let found = digest_kept(&kept_of(transaction, path)?);
+    if state.kept.is_some_and(|kept| kept != found) {
+        return Err(StorageError::damaged(path, "the hub's own keys are not as they were written"));
+    }
+    Ok(State { kept: Some(found), ..state })
+}
+
+/// Everything that is kept beside the objects: a few small values.
+fn kept_of(transaction: &ReadTransaction, path: &Path) -> Result<BTreeMap<String, Vec<u8>>, StorageError> {
+    let fail = |error: redb::StorageError| StorageError::of(path, "read", error);
+    let table = transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "read", error))?;
+    let mut kept = BTreeMap::new();
+    for entry in table.iter().map_err(fail)? {
+        let (name, value) = entry.map_err(fail)?;
+        kept.insert(name.value().to_owned(), value.value().to_vec());
+    }
+    Ok(kept)
+}
+
+fn written_state(transaction: &ReadTransaction, path: &Path) -> Result<State, StorageError> {
     let table = transaction.open_table(STATE).map_err(|error| StorageError::of(path, "read", error))?;
     let state = table.get(STATE_KEY).map_err(|error| StorageError::of(path, "read", error))?;
     let state = state.ok_or_else(|| StorageError::damaged(path, "it has no state"))?;

@@ -27,6 +27,11 @@ pub enum StorageError {
         /// The data folder.
         folder: PathBuf,
     },
+    /// The storage has objects, and lacks what every storage gets before its first one.
+    #[error(
+        "the hub's own {0} is missing from its data: restore a backup with `mailboat hub restore`; nothing is served from it"
+    )]
+    Lost(String),
     /// It was written by another version.
     #[error("{} has format {found} and this version reads format {known}: use the version that wrote it", path.display())]
     Format {

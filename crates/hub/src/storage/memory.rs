@@ -36,6 +36,10 @@ impl Storage for Memory {
         Ok(())
     }
 
+    fn version(&self) -> Version {
+        self.version
+    }
+
     fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
         self.kept.insert(name.to_owned(), value.to_owned());
         Ok(())

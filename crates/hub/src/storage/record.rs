@@ -1,5 +1,6 @@
 //! How keys are written, and how it is checked that nothing got lost.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
@@ -7,10 +8,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::StorageError;
 
-/// The format that this version writes. It reads the one before as well, in which objects were JSON: a file with both kinds
-/// of them is of this one.
-pub(super) const FORMAT: u64 = 2;
+/// The format that this version writes. It reads those before as well, and the next write makes them this one: in the first,
+/// objects were JSON (a file with both kinds of them is of the second), and in both there was no digest of what is kept
+/// beside the objects.
+pub(super) const FORMAT: u64 = 3;
 const OLDEST_FORMAT: u64 = 1;
+const NO_KEPT_DIGEST: u64 = 2;
 
 /// `cluster 0 kind 0 namespace 0 name`: all of a workspace stand together. The name comes last because it alone may
 /// hold any character.
@@ -43,12 +46,14 @@ pub(super) struct State {
     pub count: u64,
     /// The sum of the digests of all objects, so that it can follow a change without reading the others.
     pub digest: u64,
+    /// The same of what is kept beside the objects. None: it was written before there was one.
+    pub kept: Option<u64>,
 }
 
 impl State {
     /// Of a storage that holds nothing.
     pub(super) fn empty() -> Self {
-        Self { format: FORMAT, version: Version(0), count: 0, digest: 0 }
+        Self { format: FORMAT, version: Version(0), count: 0, digest: 0, kept: Some(0) }
     }
 
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
@@ -61,33 +66,39 @@ impl State {
         self.digest = self.digest.wrapping_sub(digest(key, value));
     }
 
-    pub(super) fn to_bytes(self) -> [u8; 40] {
-        let mut bytes = [0; 40];
-        let numbers = [self.format, self.version.0, self.count, self.digest];
-        for (number, place) in numbers.iter().zip(bytes.chunks_exact_mut(8)) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        let check = digest(b"state", &bytes[..32]);
-        bytes[32..].copy_from_slice(&check.to_le_bytes());
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let numbers = [self.format, self.version.0, self.count, self.digest].into_iter().chain(self.kept);
+        let mut bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        let check = digest(b"state", &bytes);
+        bytes.extend_from_slice(&check.to_le_bytes());
         bytes
     }
 
     pub(super) fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, StorageError> {
         let bad = || StorageError::damaged(path, "its state makes no sense");
-        let bytes: &[u8; 40] = bytes.try_into().map_err(|_| bad())?;
-        let mut numbers = bytes
+        let (numbers, check) = bytes.split_last_chunk::<8>().ok_or_else(bad)?;
+        if u64::from_le_bytes(*check) != digest(b"state", numbers) {
+            return Err(bad());
+        }
+        let mut numbers = numbers
             .chunks_exact(8)
             .map(|chunk| chunk.iter().rev().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)));
         let mut next = || numbers.next().ok_or_else(bad);
-        let state = Self { format: next()?, version: Version(next()?), count: next()?, digest: next()? };
-        if next()? != digest(b"state", &bytes[..32]) {
-            return Err(bad());
-        }
+        let (format, version) = (next()?, Version(next()?));
+        let (count, digest) = (next()?, next()?);
+        let kept = if format <= NO_KEPT_DIGEST { None } else { Some(next()?) };
+        let state = Self { format, version, count, digest, kept };
         if !(OLDEST_FORMAT..=FORMAT).contains(&state.format) {
             return Err(StorageError::Format { path: path.to_owned(), found: state.format, known: FORMAT });
         }
         Ok(state)
     }
+}
+
+/// The digest of everything that is kept beside the objects.
+pub(super) fn digest_kept(kept: &BTreeMap<String, Vec<u8>>) -> u64 {
+    let digests = kept.iter().map(|(name, value)| digest(name.as_bytes(), value));
+    digests.fold(0, u64::wrapping_add)
 }
 
 fn digest(key: &[u8], value: &[u8]) -> u64 {
@@ -129,7 +140,7 @@ mod tests {
         let bytes = state.to_bytes();
         assert_eq!(State::from_bytes(&bytes, Path::new("x")).unwrap(), state);
         for bit in 0..bytes.len() * 8 {
-            let mut flipped = bytes;
+            let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(State::from_bytes(&flipped, Path::new("x")).is_err(), "bit {bit}");
         }
@@ -137,10 +148,12 @@ mod tests {
 
     #[test]
     fn another_format_is_named() {
-        let before = State { format: 1, ..State::empty() };
-        assert_eq!(State::from_bytes(&before.to_bytes(), Path::new("x")).unwrap(), before);
+        for format in [1, 2] {
+            let before = State { format, kept: None, ..State::empty() };
+            assert_eq!(State::from_bytes(&before.to_bytes(), Path::new("x")).unwrap(), before);
+        }
         let state = State { format: 9, ..State::empty() };
         let refused = State::from_bytes(&state.to_bytes(), Path::new("x")).unwrap_err().to_string();
-        assert_eq!(refused, "x has format 9 and this version reads format 2: use the version that wrote it");
+        assert_eq!(refused, "x has format 9 and this version reads format 3: use the version that wrote it");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use mailboat_machinery::Seeded;
 
 use super::*;
-use backend::{BeforeCommits, Device};
+use backend::{BeforeCommits, Device, Full};
 use world::{config_map, delete, key, ledger_on, names, put, serve, settings, values};
 
 fn open(folder: &Path) -> Result<(Machine, Disk), StorageError> {
@@ -147,6 +147,7 @@ fn a_damaged_file_is_refused_or_whole() {
     for number in 0..200 {
         put(&first, &format!("object-{number}"), &"x".repeat(400)).unwrap();
     }
+    first.keep("key", b"secret").wait_blocking().unwrap();
     let whole = first.peek(values);
     drop(first);
     let file = folder.path().join(disk::FILE);
@@ -176,7 +177,9 @@ fn a_damaged_file_is_refused_or_whole() {
         }
         fs::write(&file, &bytes).unwrap();
         match open(folder.path()) {
-            Ok((machine, _)) if values(&machine) == whole => {}
+            Ok((machine, disk))
+                if values(&machine) == whole
+                    && matches!(disk.kept("key"), Ok(Some(key)) if key == b"secret") => {}
             Ok((machine, _)) => wrong.push(format!("{trial}: {} objects", values(&machine).len())),
             Err(StorageError::Damaged { .. }) => refused += 1,
             Err(other) => wrong.push(format!("{trial}: {other}")),
@@ -185,6 +188,77 @@ fn a_damaged_file_is_refused_or_whole() {
     std::panic::set_hook(hook);
     assert_eq!(wrong, Vec::<String>::new(), "served something else, or refused in another way");
     assert!(refused > 40, "only {refused} of 150 damages were noticed");
+}
+
+/// Every bit of every copy of a key and of its name: it is read as it was kept, or refused. Were it missed, a new one would
+/// be made in its place, and nobody's credentials would be worth anything.
+#[test]
+fn a_damaged_key_is_refused_and_never_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = ledger(folder.path());
+    first.keep("the-key-name", b"the-key-itself").wait_blocking().unwrap();
+    put(&first, "a", "1").unwrap();
+    drop(first);
+    let file = folder.path().join(disk::FILE);
+    let original = fs::read(&file).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut refused, mut wrong) = (0, Vec::new());
+    for text in [&b"the-key-name"[..], b"the-key-itself"] {
+        let places = original.windows(text.len()).enumerate().filter(|(_, bytes)| *bytes == text);
+        for (at, bit) in places.flat_map(|(at, _)| (0..text.len() * 8).map(move |bit| (at, bit))) {
+            let mut bytes = original.clone();
+            bytes[at + bit / 8] ^= 1 << (bit % 8);
+            fs::write(&file, &bytes).unwrap();
+            match open(folder.path()).and_then(|(_, disk)| disk.kept("the-key-name")) {
+                Ok(Some(key)) if key == b"the-key-itself" => {}
+                Ok(key) => wrong.push(format!("byte {} bit {}: {key:?}", at + bit / 8, bit % 8)),
+                Err(StorageError::Damaged { .. }) => refused += 1,
+                Err(other) => wrong.push(other.to_string()),
+            }
+        }
+    }
+    std::panic::set_hook(hook);
+    assert_eq!(wrong, Vec::<String>::new(), "read something else, or refused in another way");
+    assert!(refused >= 26 * 8, "only {refused} damages were noticed");
+}
+
+#[test]
+fn what_was_written_before_there_was_a_digest_of_keys_gets_one() {
+    let device = Device::new(3);
+    device.make_old("key", b"secret");
+    let mut disk = device.open().unwrap();
+    assert_eq!(disk.kept("key").unwrap().as_deref(), Some(&b"secret"[..]));
+    disk.keep("other", b"value").unwrap();
+    drop(disk);
+    let disk = device.open().unwrap();
+    assert_eq!(disk.kept("key").unwrap().as_deref(), Some(&b"secret"[..]));
+    drop(disk);
+    device.replace(b"secret", b"sEcret");
+    assert!(matches!(device.open().err(), Some(StorageError::Damaged { .. })), "from now on it is noticed");
+}
+
+#[test]
+fn a_storage_that_lost_a_key_is_not_taken_for_a_new_one() {
+    use crate::access::{Authority, SigningKey};
+    let mut storage = Memory::default();
+    let authority = Authority::of(&mut storage, 1_700_000_000).unwrap();
+    SigningKey::of(&mut storage).unwrap();
+    let change = {
+        let mut machine = Machine::new(settings());
+        serve(&mut machine);
+        machine.keep_changes();
+        config_map(&mut machine, "a", "1");
+        machine.take_changes()
+    };
+    storage.commit(&change).unwrap();
+    let again = Authority::of(&mut storage, 1_700_000_000).unwrap();
+    assert_eq!(again.certificate_pem(), authority.certificate_pem());
+    let mut lost = Memory::default();
+    lost.commit(&change).unwrap();
+    let said = Authority::of(&mut lost, 1_700_000_000).err().unwrap().to_string();
+    assert!(said.contains("is missing from its data: restore a backup"), "{said}");
+    assert!(SigningKey::of(&mut lost).is_err());
 }
 
 /// The disk forgets what was not synced, as after a power cut, at any moment and in any order.
@@ -221,21 +295,28 @@ fn a_power_cut_loses_no_acknowledged_write() {
 
 #[test]
 fn a_full_disk_refuses_and_serves_on_and_recovers() {
+    // Some file systems say at once that there is no room, some only when something is written, or even when it is synced.
+    for full in [Full::Growing, Full::Writing, Full::Syncing] {
+        a_disk_that_is_full_when(full);
+    }
+}
+
+fn a_disk_that_is_full_when(full: Full) {
     let device = Device::new(1);
     let ledger = ledger_on(&device);
     put(&ledger, "a", "1").unwrap();
-    device.fill();
+    device.fill(full);
     let said = put(&ledger, "big", &"x".repeat(1_400_000)).unwrap_err().to_string();
     assert!(said.contains("is full: nothing was stored"), "{said}");
     let said = put(&ledger, "a", &"y".repeat(1_400_000)).unwrap_err().to_string();
     assert!(said.contains("is full: nothing was stored"), "{said}");
     let (seen, settled) = ledger.read(values);
     settled.wait_blocking().unwrap();
-    assert_eq!(seen, BTreeMap::from([("a".into(), "1".into())]), "what was refused never was");
+    assert_eq!(seen, BTreeMap::from([("a".into(), "1".into())]), "{full:?}: what was refused never was");
     device.make_room();
     put(&ledger, "b", "2").unwrap();
     drop(ledger);
-    assert_eq!(names(&ledger_on(&device)), ["a", "b"]);
+    assert_eq!(names(&ledger_on(&device)), ["a", "b"], "{full:?}");
 }
 
 #[test]

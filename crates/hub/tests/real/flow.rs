@@ -1,13 +1,21 @@
 //! One client cannot take all that there is.
 
-use mailboat_hub::flow::Limits;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use mailboat_hub::flow::{Limits, Shares};
+use tokio::sync::mpsc;
 
 use crate::kubectl::Kubectl;
 use crate::served::Served;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_too_many_is_refused_and_ends_with_its_client() {
-    let limits = Limits { watches_per_user: 1, requests_per_user: 1, ..Limits::default() };
+    let limits = Limits::default();
+    let one = |shares: Shares| Shares { per_user: 1, ..shares };
+    let limits = Limits { watches: one(limits.watches), requests: one(limits.requests), ..limits };
     let served = Served::with_limits(limits).await;
     let kubectl = Kubectl::new(&served.kubeconfig);
     let watch = ["get", "--raw", "/api/v1/namespaces?watch=true&timeoutSeconds=600"];
@@ -52,4 +60,69 @@ async fn a_quiet_watch_is_told_how_far_it_has_come_before_it_ends() {
     let (watched, created) = tokio::join!(kubectl.run(&words), kubectl.run(&create));
     let last = watched.out.lines().last().unwrap_or_default();
     assert!(last.contains("BOOKMARK") && version(last) >= version(&created.out), "{watched:?}");
+}
+
+async fn client(kubeconfig: &Path) -> kube::Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    kube::Client::try_from(config.unwrap()).unwrap()
+}
+
+fn ask(method: &str, path: &str, body: String) -> http::Request<Body> {
+    http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(Body::from(body.into_bytes()))
+        .unwrap()
+}
+
+/// One user asks for whatever he can get, over many connections, and reads nothing of it. While all that is under way, another
+/// is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_one_user_keeps_nobody_else_from_anything() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let share = Shares { all: 8, per_workspace: 8, per_user: 4 };
+    let served = Served::with_limits(Limits { requests: share, watches: share, ..Limits::default() }).await;
+    let other = client(&served.other_kubeconfig).await;
+    for number in 0..20 {
+        let map = serde_json::json!({
+            "metadata": { "name": format!("map-{number}") }, "data": { "text": "x".repeat(500_000) },
+        });
+        let made = other.send(ask("POST", MAPS, map.to_string())).await.unwrap();
+        assert_eq!(made.status(), 201);
+    }
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let mut flood = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let (told, greedy) = (told.clone(), client(&served.kubeconfig).await);
+        let query = if number % 2 == 0 { "" } else { "?watch=true&resourceVersion=0" };
+        flood.spawn(async move {
+            let answer = greedy.send(ask("GET", &format!("{MAPS}{query}"), String::new())).await;
+            let held = answer.ok().filter(|answer| answer.status() == 200);
+            let _ = told.send((number % 2, held.is_some()));
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+    }
+    // Lists wait for their turn, watches are refused: what he may have, he has.
+    let (mut lists, mut watches, mut refused) = (0, 0, 0);
+    while lists + watches < 4 || refused < 20 {
+        match tokio::time::timeout(Duration::from_secs(60), heard.recv()).await.unwrap().unwrap() {
+            (0, true) => lists += 1,
+            (_, true) => watches += 1,
+            (_, false) => refused += 1,
+        }
+    }
+    let answered = async {
+        for number in 0..20 {
+            let one = other.send(ask("GET", &format!("{MAPS}/map-{number}"), String::new())).await.unwrap();
+            assert_eq!(one.status(), 200);
+        }
+        let query = format!("{MAPS}?watch=true&resourceVersion=0&timeoutSeconds=60");
+        assert_eq!(other.send(ask("GET", &query, String::new())).await.unwrap().status(), 200);
+    };
+    // Were it to wait for the other, it would wait for as long as he may keep his turn.
+    tokio::time::timeout(Duration::from_secs(30), answered).await.expect("somebody had to wait");
+    assert_eq!(flood.len(), 60, "all of it is still under way");
 }

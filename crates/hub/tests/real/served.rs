@@ -16,6 +16,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Served {
     pub(crate) folder: TempDir,
     pub(crate) kubeconfig: PathBuf,
+    /// That of another who may do everything.
+    pub(crate) other_kubeconfig: PathBuf,
     pub(crate) url: String,
     pub(crate) authority_file: PathBuf,
     stop: oneshot::Sender<()>,
@@ -70,17 +72,20 @@ impl Served {
         let url = format!("https://{}", listener.local_addr().unwrap());
         let server = furnish(Server::new(hub, tls, listener));
         let folder = tempfile::tempdir().unwrap();
-        let admin = authority.certify("admin", Some("system:masters")).unwrap();
-        let file = folder.path().join("admin.kubeconfig");
-        let content = kubeconfig("hub", &url, authority.certificate_pem(), "admin", &admin);
-        write_private(&file, &content).unwrap();
+        let [file, other_kubeconfig] = ["admin", "other"].map(|user| {
+            let certified = authority.certify(user, Some("system:masters")).unwrap();
+            let file = folder.path().join(format!("{user}.kubeconfig"));
+            let content = kubeconfig("hub", &url, authority.certificate_pem(), user, &certified);
+            write_private(&file, &content).unwrap();
+            file
+        });
         let authority_file = folder.path().join("authority.pem");
         std::fs::write(&authority_file, authority.certificate_pem()).unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        Self { folder, kubeconfig: file, url, authority_file, stop, serving }
+        Self { folder, kubeconfig: file, other_kubeconfig, url, authority_file, stop, serving }
     }
 
     pub(crate) async fn stop(self) {

@@ -1,6 +1,6 @@
 //! Garbage collection along owner references.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::wire::Propagation;
@@ -12,6 +12,15 @@ use super::write::drop_metadata;
 use super::{Held, Machine};
 use crate::object::Stored;
 use crate::random::Moment;
+
+/// How many changes are made in one round: others wait as long as it takes, and the next round goes on.
+const CHANGES_AT_ONCE: usize = 500;
+
+/// An object that names owners: their uids, and whether each must wait for it.
+struct Dependent {
+    object: Arc<Stored>,
+    owners: Vec<(Uid, bool)>,
+}
 
 /// How an owner looks to its dependents.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,33 +45,46 @@ impl Machine {
         };
         let dependents: Vec<Arc<Stored>> = held().filter(|object| object.is_owned()).map(Held::get).collect();
         let going: Vec<Arc<Stored>> = held().filter(|object| object.is_deleting()).map(Held::get).collect();
-        let named: BTreeSet<Uid> =
-            dependents.iter().flat_map(|object| owners(object)).map(|(uid, _)| uid).collect();
-        let owner = |object: &&Held| named.contains(object.uid());
+        let dependents: Vec<Dependent> =
+            dependents.into_iter().map(|object| Dependent { owners: owners(&object), object }).collect();
+        let mut owned: BTreeMap<&Uid, Vec<&Dependent>> = BTreeMap::new();
+        for dependent in &dependents {
+            for (uid, _) in &dependent.owners {
+                owned.entry(uid).or_default().push(dependent);
+            }
+        }
+        let owner = |object: &&Held| owned.contains_key(object.uid());
         let by_uid: BTreeMap<Uid, Arc<Stored>> =
             held().filter(owner).map(|object| (object.uid().clone(), object.get())).collect();
         let before = self.version();
+        let changes = |machine: &Self| usize::try_from(machine.version().0 - before.0).unwrap_or(usize::MAX);
         for object in &going {
-            self.let_go(object, &dependents);
+            self.let_go(object, owned.get(&object.uid).map_or(&[][..], Vec::as_slice));
+            if changes(self) >= CHANGES_AT_ONCE {
+                return changes(self);
+            }
         }
-        for object in dependents.iter().filter(|object| !owners(object).is_empty()) {
-            self.follow_owners(object, &by_uid, &dependents, moment);
+        for dependent in dependents.iter().filter(|dependent| !dependent.owners.is_empty()) {
+            self.follow_owners(dependent, &by_uid, owned.contains_key(&dependent.object.uid), moment);
+            if changes(self) >= CHANGES_AT_ONCE {
+                break;
+            }
         }
-        usize::try_from(self.version().0 - before.0).unwrap_or(usize::MAX)
+        changes(self)
     }
 
     /// An owner that is being deleted: its dependents are freed, or have to be gone before it.
-    fn let_go(&mut self, owner: &Arc<Stored>, owned: &[Arc<Stored>]) {
+    fn let_go(&mut self, owner: &Arc<Stored>, owned: &[&Dependent]) {
         let finalizers = owner.finalizers();
-        let dependents =
-            || owned.iter().filter(|object| owners(object).iter().any(|(uid, _)| *uid == owner.uid));
         if finalizers.contains(&ORPHAN) {
-            for dependent in dependents() {
-                self.drop_owners(dependent, &|uid| *uid == owner.uid);
+            for dependent in owned.iter().take(CHANGES_AT_ONCE) {
+                self.drop_owners(&dependent.object, &|uid| *uid == owner.uid);
             }
-            self.drop_finalizer(owner, ORPHAN);
+            if owned.len() <= CHANGES_AT_ONCE {
+                self.drop_finalizer(owner, ORPHAN);
+            }
         } else if finalizers.contains(&FOREGROUND) {
-            let blocking = dependents().any(|object| owners(object).contains(&(owner.uid.clone(), true)));
+            let blocking = owned.iter().any(|object| object.owners.contains(&(owner.uid.clone(), true)));
             if !blocking {
                 self.drop_finalizer(owner, FOREGROUND);
             }
@@ -72,9 +94,9 @@ impl Machine {
     /// A dependent: it stays as long as one owner is solid, and lets go of the others.
     fn follow_owners(
         &mut self,
-        object: &Arc<Stored>,
+        Dependent { object, owners }: &Dependent,
         by_uid: &BTreeMap<Uid, Arc<Stored>>,
-        dependents: &[Arc<Stored>],
+        has_dependents: bool,
         moment: &mut Moment<'_>,
     ) {
         let state = |uid: &Uid| match by_uid.get(uid) {
@@ -86,7 +108,6 @@ impl Machine {
             Some(_) => Owner::Solid,
             None => Owner::Absent,
         };
-        let owners = owners(object);
         if owners.iter().any(|(uid, _)| state(uid) == Owner::Solid) {
             if owners.iter().any(|(uid, _)| state(uid) != Owner::Solid) {
                 self.drop_owners(object, &|uid| state(uid) != Owner::Solid);
@@ -97,8 +118,6 @@ impl Machine {
             return;
         }
         let waiting = owners.iter().any(|(uid, _)| state(uid) == Owner::Waiting);
-        let has_dependents =
-            dependents.iter().any(|other| self::owners(other).iter().any(|(uid, _)| *uid == object.uid));
         let propagation = if waiting && has_dependents { Some(Propagation::Foreground) } else { None };
         let options =
             DeleteOptions { uid: Some(object.uid.clone()), propagation, ..DeleteOptions::default() };
@@ -147,7 +166,8 @@ impl Machine {
 
 /// The uids of an object's owners, and whether each must wait for it.
 fn owners(object: &Stored) -> Vec<(Uid, bool)> {
-    let owners = object.metadata()["ownerReferences"].as_array().into_iter().flatten();
+    let owners = object.owner_references();
+    let owners = owners.as_array().into_iter().flatten();
     owners
         .filter_map(|owner| Some((Uid::parse(owner["uid"].as_str()?), owner["blockOwnerDeletion"] == true)))
         .collect()

@@ -1,6 +1,7 @@
 //! Lists: selectors, pages, and the state of the past.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -75,6 +76,19 @@ pub struct List {
 impl Machine {
     /// Lists objects. All pages of a list show one state, as of its first page.
     pub fn list(&self, request: &ListRequest) -> Result<List, Status> {
+        let page = self.page(request)?;
+        let items: Vec<Arc<Stored>> = page.items.iter().map(Held::get).collect();
+        let last = items.last().filter(|_| page.more > 0);
+        Ok(List {
+            version: page.version,
+            continue_token: last.map(|last| token(page.version, last)),
+            remaining: Some(page.more).filter(|more| *more > 0 && request.counts()),
+            items,
+        })
+    }
+
+    /// One page of a list, of objects that rest if they do.
+    pub(super) fn page(&self, request: &ListRequest) -> Result<Page, Status> {
         let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
         check_fields(&kind, &request.fields)?;
         let (version, start) = self.list_version(request)?;
@@ -82,8 +96,7 @@ impl Machine {
             Some(cluster) => vec![cluster],
             None => self.clusters.keys().collect(),
         };
-        let mut items = Vec::new();
-        let mut more = 0_u64;
+        let mut page = Page { version, items: Vec::new(), more: 0 };
         let past = self.past(&request.kind, version);
         for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
             if request.within.as_ref().is_some_and(|within| !within.takes_cluster(cluster, version)) {
@@ -94,32 +107,24 @@ impl Machine {
                 Some((at, spot)) if cluster == at => Some(spot),
                 _ => None,
             };
-            let present = self.table(cluster, &request.kind);
-            let restored = past.get(cluster).map(|changes| restored(present, changes));
-            for (spot, held) in restored.as_ref().or(present).into_iter().flatten() {
-                let elsewhere = !request.namespace.is_empty() && spot.namespace != request.namespace;
-                if elsewhere || after.is_some_and(|after| spot <= after) {
+            let range = request.range(after);
+            let objects = as_it_was(self.table(cluster, &request.kind), past.get(cluster), &range);
+            let here = |(spot, _): &(&Spot, &Held)| {
+                request.namespace.is_empty() || spot.namespace == request.namespace
+            };
+            for (_, held) in objects.take_while(here).filter(|(_, held)| request.takes_held(held)) {
+                if request.limit.is_none_or(|limit| limit == 0 || page.items.len() < limit) {
+                    page.items.push(held.clone());
                     continue;
                 }
-                let object = held.get();
-                if !request.takes(&object) {
-                    continue;
-                }
-                if request.limit.is_some_and(|limit| limit > 0 && items.len() >= limit) {
-                    more += 1;
-                } else {
-                    items.push(object);
+                page.more += 1;
+                if !request.counts() {
+                    // That there is more is all that is told.
+                    return Ok(page);
                 }
             }
         }
-        let last = items.last().filter(|_| more > 0);
-        let counts = request.labels.is_everything() && request.fields.terms().is_empty();
-        Ok(List {
-            version,
-            continue_token: last.map(|last| token(version, last)),
-            remaining: Some(more).filter(|more| *more > 0 && counts),
-            items,
-        })
+        Ok(page)
     }
 
     fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
@@ -187,17 +192,42 @@ impl Machine {
     }
 }
 
+/// One page of a list.
+pub(super) struct Page {
+    version: Version,
+    pub(super) items: Vec<Held>,
+    /// How many come after it; one, where they are not counted.
+    more: u64,
+}
+
 type Undo = BTreeMap<Spot, Option<Held>>;
 
-fn restored(present: Option<&Table>, changes: &Undo) -> Table {
-    let mut table = present.cloned().unwrap_or_default();
-    for (spot, before) in changes {
-        match before {
-            Some(before) => table.insert(spot.clone(), before.clone()),
-            None => table.remove(spot),
-        };
-    }
-    table
+/// What a part of a table held before changes, in its order. Nothing is copied: a page of the past costs what it shows.
+fn as_it_was<'t>(
+    present: Option<&'t Table>,
+    undo: Option<&'t Undo>,
+    range: &(Bound<Spot>, Bound<Spot>),
+) -> impl Iterator<Item = (&'t Spot, &'t Held)> {
+    let within = (range.0.as_ref(), range.1.as_ref());
+    let mut present = present.into_iter().flat_map(move |table| table.range(within)).peekable();
+    let mut undone = undo.into_iter().flat_map(move |undo| undo.range(within)).peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let changed = match (present.peek(), undone.peek()) {
+                (Some((now, _)), Some((then, _))) => then <= now,
+                (None, Some(_)) => true,
+                (_, None) => false,
+            };
+            if !changed {
+                return present.next();
+            }
+            let (spot, before) = undone.next()?;
+            present.next_if(|(now, _)| *now == spot);
+            if let Some(before) = before {
+                return Some((spot, before));
+            }
+        }
+    })
 }
 
 impl ListRequest {
@@ -205,6 +235,27 @@ impl ListRequest {
         self.labels.matches(object)
             && object.has_fields(&self.fields)
             && self.within.as_ref().is_none_or(|within| within.takes(object))
+    }
+
+    /// As `takes`. Where everything is taken, nothing is looked into.
+    fn takes_held(&self, held: &Held) -> bool {
+        (self.counts() && self.within.is_none()) || self.takes(&held.get())
+    }
+
+    /// Whether it is told how many come after a page: only where no selector is used.
+    fn counts(&self) -> bool {
+        self.labels.is_everything() && self.fields.terms().is_empty()
+    }
+
+    /// Where in a table to look: a namespace's objects stand together.
+    fn range(&self, after: Option<&Spot>) -> (Bound<Spot>, Bound<Spot>) {
+        let first = Spot { namespace: self.namespace.clone(), name: Name::EMPTY };
+        let from = match after {
+            Some(after) if *after >= first => Bound::Excluded(after.clone()),
+            _ if self.namespace.is_empty() => Bound::Unbounded,
+            _ => Bound::Included(first),
+        };
+        (from, Bound::Unbounded)
     }
 }
 

@@ -12,7 +12,9 @@ use crate::packed::Texts;
 /// The changes that are still awake, and what is shared by what rests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resting {
-    awake: VecDeque<(Version, Key)>,
+    awake: VecDeque<(Version, Key, usize)>,
+    /// About how many bytes of JSON they are.
+    awake_bytes: usize,
     pub(super) texts: Texts,
     kinds: Vec<Weak<Kinds>>,
 }
@@ -37,12 +39,16 @@ impl Resting {
 }
 
 impl Machine {
-    /// Notes that an object changed just now, and puts to rest what changed long ago.
-    pub(super) fn rest_after(&mut self, key: &Key) {
+    /// Notes that an object changed just now, and puts to rest what changed long ago, or is too much.
+    pub(super) fn rest_after(&mut self, key: &Key, json_bytes: usize) {
         let Some(limit) = self.settings.awake else { return };
-        self.resting.awake.push_back((self.version, key.clone()));
-        while self.resting.awake.len() > limit {
-            let Some((version, key)) = self.resting.awake.pop_front() else { return };
+        self.resting.awake.push_back((self.version, key.clone(), json_bytes));
+        self.resting.awake_bytes += json_bytes;
+        while self.resting.awake.len() > limit
+            || (self.resting.awake_bytes > self.settings.awake_bytes && self.resting.awake.len() > 1)
+        {
+            let Some((version, key, json_bytes)) = self.resting.awake.pop_front() else { return };
+            self.resting.awake_bytes -= json_bytes;
             self.rest(version, &key);
         }
         self.forget_beyond_limit();

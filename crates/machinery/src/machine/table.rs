@@ -52,6 +52,11 @@ impl Held {
         self.0.resting_bytes()
     }
 
+    /// About how many bytes of JSON it is.
+    pub(super) fn json_bytes(&self) -> usize {
+        self.0.json_bytes()
+    }
+
     pub(super) fn rested(&self, texts: &mut Texts) -> Self {
         if self.0.is_resting() { self.clone() } else { Self(Arc::new(self.0.rested(texts))) }
     }
@@ -111,12 +116,19 @@ pub struct Change {
     pub(super) after: Option<Held>,
     /// About what it takes, once it rests.
     pub(super) bytes: usize,
+    /// About how many bytes of JSON are before and after it.
+    pub(super) json_bytes: usize,
 }
 
 /// What a change takes besides the object that it took the place of.
 const CHANGE_BYTES: usize = 192;
 
 impl Change {
+    pub(super) fn new(version: Version, key: Key, before: Option<Held>, after: Option<Held>) -> Self {
+        let json_bytes = [&before, &after].into_iter().flatten().map(Held::json_bytes).sum();
+        Self { version, key, before, after, bytes: 0, json_bytes }
+    }
+
     /// The object before; none: there was none.
     pub fn before(&self) -> Option<Arc<Stored>> {
         self.before.as_ref().map(Held::get)
@@ -151,6 +163,7 @@ impl Change {
             bytes: CHANGE_BYTES + before.as_ref().map_or(0, Held::bytes),
             before,
             after: self.after.as_ref().map(|after| after.rested(texts)),
+            json_bytes: self.json_bytes,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
 use serde_json::{Value, json};
 
-use super::table::Change;
+use super::table::{Change, Held};
 use super::{Flavor, ListRequest, Machine, Within, list};
 use crate::kind::Kind;
 use crate::object::Stored;
@@ -47,7 +47,8 @@ pub enum WatchStart {
 #[derive(Clone, Debug)]
 pub struct Watch {
     request: WatchRequest,
-    initial: VecDeque<Arc<Stored>>,
+    /// What was there when it began and is not polled yet, at rest as far as it rests: it holds next to nothing of its own.
+    initial: VecDeque<Held>,
     bookmark_due: bool,
     at: Version,
     over: bool,
@@ -88,7 +89,7 @@ impl Machine {
                 watch.at = version;
             }
             WatchStart::Now | WatchStart::InitialEvents => {
-                watch.initial = self.list(&watch.request.as_list())?.items.into();
+                watch.initial = self.page(&watch.request.as_list())?.items.into();
                 watch.at = self.last_concerning(&watch.request);
                 watch.bookmark_due = watch.request.start == WatchStart::InitialEvents;
             }
@@ -109,7 +110,13 @@ impl Machine {
 
     /// The next events of a watch, at most so many. None means that nothing happened.
     pub fn poll(&self, watch: &mut Watch, limit: usize) -> Vec<WatchEvent> {
+        self.poll_bytes(watch, limit, usize::MAX)
+    }
+
+    /// The next events of a watch, at most so many, and about so many bytes of JSON; but one, however large.
+    pub fn poll_bytes(&self, watch: &mut Watch, limit: usize, bytes: usize) -> Vec<WatchEvent> {
         let mut events = Vec::new();
+        let mut room = Room { events: limit, bytes, taken: false };
         if watch.over {
             return events;
         }
@@ -125,14 +132,20 @@ impl Machine {
                 return events;
             }
         }
-        let initial = watch.initial.len().min(limit);
-        events.extend(watch.initial.drain(..initial).map(WatchEvent::Added));
-        if watch.initial.is_empty() && watch.bookmark_due && events.len() < limit {
+        while let Some(held) = watch.initial.front() {
+            if !room.take(held.json_bytes()) {
+                return events;
+            }
+            events.extend(watch.initial.pop_front().map(|held| WatchEvent::Added(held.get())));
+        }
+        // Of a list that was long, nothing is left behind.
+        watch.initial = VecDeque::new();
+        if watch.bookmark_due {
+            if !room.take(0) {
+                return events;
+            }
             watch.bookmark_due = false;
             events.push(WatchEvent::Bookmark { version: watch.at, initial_events_end: true });
-        }
-        if !watch.initial.is_empty() {
-            return events;
         }
         let floor = self.floor(&watch.request.kind);
         if watch.at < floor {
@@ -144,11 +157,16 @@ impl Machine {
         let from = watch.at;
         let changes = self.logs.get(&watch.request.kind).into_iter().flat_map(|log| log.after(from));
         for change in changes.take_while(|change| change.version <= shown) {
-            if events.len() >= limit {
+            if room.events == 0 {
                 return events;
             }
+            if let Some(event) = watch.request.event(change) {
+                if !room.take(change.json_bytes) {
+                    return events;
+                }
+                events.push(event);
+            }
             watch.at = change.version;
-            events.extend(watch.request.event(change));
         }
         watch.at = watch.at.max(shown);
         events
@@ -207,7 +225,30 @@ impl WatchRequest {
     }
 }
 
+/// What still goes into one answer to a poll.
+struct Room {
+    events: usize,
+    bytes: usize,
+    taken: bool,
+}
+
+impl Room {
+    /// Whether something of this size goes in; the first one always does.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.events > 0 && (bytes <= self.bytes || !self.taken);
+        if fits {
+            *self = Self { events: self.events - 1, bytes: self.bytes.saturating_sub(bytes), taken: true };
+        }
+        fits
+    }
+}
+
 impl Watch {
+    /// How many objects that were there when it began are not polled yet.
+    pub fn initial_left(&self) -> usize {
+        self.initial.len()
+    }
+
     /// Everything up to this version was polled.
     pub fn version(&self) -> Version {
         self.at

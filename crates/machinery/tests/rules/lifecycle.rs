@@ -146,3 +146,45 @@ fn dependents_go_after_before_or_not_at_all() {
         assert!(names.contains(&"kept".to_owned()), "one owner is enough: {propagation:?}: {names:?}");
     }
 }
+
+/// However many dependents there are: no round takes long, and in the end those go that have to, and no other.
+#[test]
+fn many_dependents_are_followed_in_rounds_none_of_which_is_long() {
+    const MANY: usize = 1_200;
+    for (propagation, left) in
+        [(Propagation::Background, 0), (Propagation::Foreground, 0), (Propagation::Orphan, MANY)]
+    {
+        let mut world = World::new();
+        let owner = world.create(&config_maps(), config_map("owner", json!({}))).unwrap().object;
+        let other = world.create(&config_maps(), config_map("other", json!({}))).unwrap().object;
+        let owned_by = |name: &str, uid: &mailboat_object::Uid| {
+            let mut body = config_map(name, json!({}));
+            body["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": uid.to_string(), "blockOwnerDeletion": true
+            }]);
+            body
+        };
+        for number in 0..MANY {
+            world.create(&config_maps(), owned_by(&format!("gone-{number}"), &owner.uid)).unwrap();
+        }
+        for number in 0..10 {
+            world.create(&config_maps(), owned_by(&format!("kept-{number}"), &other.uid)).unwrap();
+        }
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        world.delete(&key(&config_maps(), "owner"), &options).unwrap();
+        let mut rounds = Vec::new();
+        loop {
+            let done = world.act(|machine, moment| machine.collect_garbage(&cluster(), moment));
+            if done == 0 {
+                break;
+            }
+            rounds.push(done);
+        }
+        assert!(rounds.iter().all(|done| *done <= 500), "{propagation:?}: {rounds:?}");
+        let names: Vec<_> =
+            world.list(&config_maps()).iter().map(|object| object.key.name.to_string()).collect();
+        let count = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
+        assert_eq!((count("gone-"), count("kept-")), (left, 10), "{propagation:?}: {rounds:?}");
+        assert_eq!((count("owner"), count("other")), (0, 1), "{propagation:?}: {rounds:?}");
+    }
+}

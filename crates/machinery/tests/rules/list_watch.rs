@@ -1,7 +1,7 @@
 //! Lists, watches, and backups.
 
 use mailboat_machinery::{
-    DeleteOptions, ListRequest, ListVersion, Settings, WatchEvent, WatchRequest, WatchStart,
+    DeleteOptions, ListRequest, ListVersion, Settings, WatchEvent, WatchRequest, WatchStart, WriteOptions,
 };
 use mailboat_object::{FieldSelector, Version};
 use serde_json::json;
@@ -135,6 +135,114 @@ fn what_is_remembered_of_all_kinds_together_is_bounded_by_bytes() {
     let mut quick = world.machine.watch(watch(WatchStart::After(late))).unwrap();
     assert_eq!(world.machine.poll(&mut quick, 99).len(), 4, "the last ones are there");
     assert_eq!(world.list(&config_maps()).len(), 2);
+}
+
+#[test]
+fn the_last_changes_are_bounded_by_bytes_as_well() {
+    let settings =
+        Settings { awake: Some(256), awake_bytes: 64 << 10, log_bytes: 64 << 10, ..Settings::default() };
+    let mut world = World::with(settings);
+    world.create(&config_maps(), config_map("large", json!({}))).unwrap();
+    let begin = world.machine.version();
+    for number in 0..40 {
+        let text = format!("{number}").repeat(32 * 1024);
+        world.merge(&key(&config_maps(), "large"), &json!({ "data": { "k": text } })).unwrap();
+    }
+    assert!(!world.machine.remembers(begin), "forty texts of 64 KiB do not fit into 128");
+    let before_last = Version(world.machine.version().0 - 1);
+    let mut quick = world.machine.watch(watch(WatchStart::After(before_last))).unwrap();
+    assert_eq!(world.machine.poll(&mut quick, 99).len(), 1, "the last one is there, however large");
+}
+
+#[test]
+fn a_poll_takes_no_more_bytes_than_were_asked_for_but_one_event_however_large() {
+    let mut world = World::new();
+    let sized = |name: &str, bytes: usize| config_map(name, json!({ "k": "x".repeat(bytes) }));
+    for (name, bytes) in [("a", 10), ("b", 10), ("c", 50_000), ("d", 10)] {
+        world.create(&config_maps(), sized(name, bytes)).unwrap();
+    }
+    let all = |start| {
+        let mut watch = world.machine.watch(watch(start)).unwrap();
+        let mut polled = Vec::new();
+        loop {
+            let events = world.machine.poll_bytes(&mut watch, 64, 10_000);
+            if events.is_empty() {
+                return polled;
+            }
+            polled.push(told(&events).join(", "));
+        }
+    };
+    let expected = ["added a v2, added b v3", "added c v4", "added d v5"];
+    assert_eq!(all(WatchStart::Now), expected, "what is there");
+    assert_eq!(all(WatchStart::After(Version(1))), expected, "what happens");
+}
+
+/// Whatever happened since: pages of all lengths, of all namespaces and of one, tell what was there.
+#[test]
+fn pages_of_any_length_and_namespace_tell_what_was_there() {
+    use mailboat_machinery::{Random, Seeded};
+    use mailboat_object::{Key, Name};
+    // In lists a dash comes before the slash: the middle one stands before the first.
+    let namespaces = ["a", "a-b", "b", "c"];
+    let at = |namespace: &str, name: &str| Key {
+        namespace: Name::new(namespace),
+        name: Name::new(name),
+        ..key(&config_maps(), "")
+    };
+    for seed in 0..40 {
+        let mut chance = Seeded(seed);
+        let mut below = |limit: u64| usize::try_from(chance.next() % limit).unwrap();
+        let mut world = World::new();
+        let mut states = Vec::new();
+        for number in 0..40 {
+            let (namespace, name) = (namespaces[below(4)], format!("n{}", below(5)));
+            if world.machine.get(&at(namespace, &name)).is_err() {
+                let body = config_map(&name, json!({ "k": number.to_string() }));
+                let made = world.act(|machine, moment| {
+                    machine.create(&at(namespace, ""), body, &WriteOptions::default(), moment)
+                });
+                made.unwrap();
+            } else if below(2) == 0 {
+                world.delete(&at(namespace, &name), &DeleteOptions::default()).unwrap();
+            } else {
+                let patch = json!({ "data": { "k": number.to_string() } });
+                world.merge(&at(namespace, &name), &patch).unwrap();
+            }
+            states.push((world.machine.version(), world.list(&config_maps())));
+        }
+        for namespace in ["", "a", "a-b", "b", "c", "nobody"] {
+            let (version, state) = &states[below(40)];
+            let expected: Vec<_> = state
+                .iter()
+                .filter(|object| namespace.is_empty() || *object.key.namespace == *namespace)
+                .map(|object| (object.key.clone(), object.version))
+                .collect();
+            let limit = 1 + below(7);
+            let mut request = ListRequest {
+                namespace: Name::new(namespace),
+                limit: Some(limit),
+                version: ListVersion::Exact(*version),
+                ..of(&config_maps())
+            };
+            let mut found = Vec::new();
+            loop {
+                let list = world.machine.list(&request).unwrap();
+                found.extend(list.items.iter().map(|object| (object.key.clone(), object.version)));
+                let left = (expected.len() - found.len()) as u64;
+                assert_eq!(list.remaining, Some(left).filter(|left| *left > 0), "seed {seed}");
+                let selecting = ListRequest { labels: "!crew".parse().unwrap(), ..request.clone() };
+                let selected = world.machine.list(&selecting).unwrap();
+                assert_eq!((selected.items.len(), selected.remaining), (list.items.len(), None));
+                assert_eq!(selected.continue_token, list.continue_token, "seed {seed}");
+                request.version = ListVersion::Latest;
+                request.continue_token = list.continue_token;
+                if request.continue_token.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "seed {seed}, namespace {namespace:?}, pages of {limit}");
+        }
+    }
 }
 
 #[test]

@@ -23,11 +23,22 @@ struct State {
     synced: Vec<u8>,
     /// What was written since, each of which may survive or not.
     pending: Vec<Write>,
-    full: bool,
+    full: Option<Full>,
     /// How many writes there are until the power goes.
     left: Option<usize>,
     off: bool,
     chance: Seeded,
+}
+
+/// When a full disk says that it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Full {
+    /// When the file is to grow.
+    Growing,
+    /// When anything is written.
+    Writing,
+    /// When what was written is to stay.
+    Syncing,
 }
 
 #[derive(Debug)]
@@ -57,7 +68,7 @@ impl Device {
             present: Vec::new(),
             synced: Vec::new(),
             pending: Vec::new(),
-            full: false,
+            full: None,
             left: None,
             off: false,
             chance: Seeded(seed),
@@ -79,12 +90,31 @@ impl Device {
         Disk::with(path, Box::new(open))
     }
 
-    pub(super) fn fill(&self) {
-        self.state().full = true;
+    pub(super) fn fill(&self, full: Full) {
+        self.state().full = Some(full);
     }
 
     pub(super) fn make_room(&self) {
-        self.state().full = false;
+        self.state().full = None;
+    }
+
+    /// Makes it what an old version wrote, with a value that was kept.
+    pub(super) fn make_old(&self, name: &str, value: &[u8]) {
+        let mut disk = self.open().unwrap();
+        disk.keep(name, value).unwrap();
+        disk.write_old_state().unwrap();
+    }
+
+    /// Puts other bytes in the place of some, wherever they stand.
+    pub(super) fn replace(&self, these: &[u8], others: &[u8]) {
+        let mut state = self.state();
+        let places: Vec<usize> = (0..state.present.len() - these.len())
+            .filter(|at| state.present[*at..].starts_with(these))
+            .collect();
+        assert!(!places.is_empty(), "they are nowhere");
+        for at in places {
+            state.present[at..at + others.len()].copy_from_slice(others);
+        }
     }
 
     pub(super) fn cut_after_writes(&self, writes: usize) {
@@ -153,7 +183,7 @@ impl StorageBackend for Device {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state();
-        if state.full && place(len) > state.present.len() {
+        if state.full == Some(Full::Growing) && place(len) > state.present.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.write(Write::Length(place(len)))
@@ -162,13 +192,20 @@ impl StorageBackend for Device {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state();
         state.powered()?;
+        if state.full == Some(Full::Syncing) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         state.synced = state.present.clone();
         state.pending.clear();
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.state().write(Write::At(place(offset), data.to_owned()))
+        let mut state = self.state();
+        if state.full == Some(Full::Writing) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.write(Write::At(place(offset), data.to_owned()))
     }
 }
 
@@ -183,6 +220,10 @@ impl<S: Storage, F: Fn() + Send + 'static> Storage for BeforeCommits<S, F> {
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError> {
         (self.1)();
         self.0.commit(changes)
+    }
+
+    fn version(&self) -> Version {
+        self.0.version()
     }
 
     fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
