@@ -133,7 +133,17 @@ fn put(items: &mut Vec<Value>, object: &Value, now: u64) {
     let name = |item: &Value| (item["metadata"]["namespace"].clone(), item["metadata"]["name"].clone());
     let found = items.iter_mut().find(|item| name(item) == name(object));
     if let Some(found) = found {
-        found["spec"] = object["spec"].clone();
+        // Whatever its members are called: those of a Customizer stand beside each other, without a `spec`.
+        let content = |key: &str| !["apiVersion", "kind", "metadata", "status"].contains(&key);
+        if let (Some(found), Some(object)) = (found.as_object_mut(), object.as_object()) {
+            found.retain(|key, _| !content(key));
+            found.extend(
+                object
+                    .iter()
+                    .filter(|(key, _)| content(key))
+                    .map(|(key, value)| (key.clone(), value.clone())),
+            );
+        }
         // Others may have put annotations there; labels are the file's own.
         if object["metadata"]["labels"].is_object() {
             found["metadata"]["labels"] = object["metadata"]["labels"].clone();
@@ -185,5 +195,37 @@ fn word(step: Step) -> &'static str {
         Step::AwaitConfirmation => "await confirmation",
         Step::Hold => "hold",
         Step::Conflict => "conflict",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_takes_the_place_of_what_is_there_whatever_its_members_are_called() {
+        let customizer = |path: &str| {
+            json!({ "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "Customizer",
+                "metadata": { "name": "prices", "namespace": "shop" },
+                "replacements": [{ "path": path, "value": "1" }] })
+        };
+        let mut there = customizer("$.data.a");
+        there["metadata"]["uid"] = json!("u1");
+        there["metadata"]["annotations"] = json!({ "somebody": "else" });
+        let mut items = vec![there];
+        put(&mut items, &customizer("$.data.b"), 0);
+        assert_eq!(items.len(), 1);
+        assert_eq!(items[0]["replacements"], customizer("$.data.b")["replacements"]);
+        assert_eq!(items[0]["metadata"]["uid"], "u1");
+        assert_eq!(items[0]["metadata"]["annotations"]["somebody"], "else");
+
+        let placement =
+            |spec: Value| json!({ "kind": "EdgePlacement", "metadata": { "name": "shops" }, "spec": spec });
+        let mut there = placement(json!({ "downsync": [{ "resources": ["secrets"] }] }));
+        there["status"] = json!({ "matchedObjectCount": 3 });
+        let mut items = vec![there];
+        put(&mut items, &placement(json!({ "locationSelectors": [] })), 0);
+        assert_eq!(items[0]["spec"], json!({ "locationSelectors": [] }));
+        assert_eq!(items[0]["status"]["matchedObjectCount"], 3, "what the center says is not the file's");
     }
 }

@@ -61,6 +61,8 @@ pub(super) fn all(
     for line in [
         "mailboat get edges --context imw1".to_owned(),
         "mailboat get placements --context wmw-c".to_owned(),
+        "mailboat get summary --context wmw-c".to_owned(),
+        "mailboat why replicaset/commond -n commonstuff --context wmw-c".to_owned(),
         "mailboat get objects --kind replicasets --context root".to_owned(),
         format!("kubectl --context {last} -n commonstuff get replicasets,pods"),
         format!("kubectl --context {first} -n commonstuff get configmap httpd-htdocs -o yaml"),

@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod customize;
-#[path = "../shared/up.rs"]
-mod process;
 mod up;
 
 use std::io::Write as _;
