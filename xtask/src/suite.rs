@@ -172,11 +172,11 @@ impl<'a> Run<'a> {
 
 /// Lists each program's tests and keeps those whose full name contains one of the names; all, if there are none.
 pub(crate) fn select(programs: &[Program], names: &[String]) -> Result<Vec<Selection>> {
-    let mut selected = Vec::new();
-    for program in programs {
-        selected.extend(Selection::choose(program, program.list()?, names));
-    }
-    Ok(selected)
+    let listed = programs.iter().map(|program| Ok((program, program.list()?))).collect::<Result<Vec<_>>>()?;
+    let full_names =
+        || listed.iter().flat_map(|(program, tests)| tests.iter().map(|test| program.full_name(test)));
+    let meant: Vec<Meant<'_>> = names.iter().map(|name| Meant::by(name, full_names())).collect();
+    Ok(listed.into_iter().filter_map(|(program, tests)| Selection::choose(program, tests, &meant)).collect())
 }
 
 impl Program {
@@ -209,14 +209,12 @@ impl Program {
 }
 
 impl Selection {
-    /// The tests of a program whose full name contains one of the names; none where there are no tests.
-    fn choose(program: &Program, tests: Vec<String>, names: &[String]) -> Option<Self> {
+    /// The tests of a program that are meant by one of the names; none where there are no tests.
+    fn choose(program: &Program, tests: Vec<String>, names: &[Meant<'_>]) -> Option<Self> {
         let all = tests.len();
         let tests: Vec<String> = tests
             .into_iter()
-            .filter(|test| {
-                names.is_empty() || names.iter().any(|name| is_named(&program.full_name(test), name))
-            })
+            .filter(|test| names.is_empty() || names.iter().any(|name| name.means(&program.full_name(test))))
             .collect();
         let whole = tests.len() == all;
         (!tests.is_empty()).then(|| Self { program: program.clone(), tests, whole })
@@ -247,7 +245,30 @@ impl Selection {
     }
 }
 
-/// Whether a test is meant by a name. Scenarios are written with dashes, and their modules cannot be.
+/// Which tests a name means: those of a module or with a name that is called just so, if there are any, as for a scenario;
+/// else all that have it somewhere in their names.
+struct Meant<'n> {
+    name: &'n str,
+    whole: bool,
+}
+
+impl<'n> Meant<'n> {
+    fn by(name: &'n str, mut full_names: impl Iterator<Item = String>) -> Self {
+        let whole = full_names.any(|full_name| has_segment(&full_name, name));
+        Self { name, whole }
+    }
+
+    fn means(&self, full_name: &str) -> bool {
+        if self.whole { has_segment(full_name, self.name) } else { is_named(full_name, self.name) }
+    }
+}
+
+fn has_segment(full_name: &str, name: &str) -> bool {
+    let name = name.replace('-', "_");
+    full_name.split("::").any(|segment| segment.replace('-', "_") == name)
+}
+
+/// Whether a test has a name in its own. Scenarios are written with dashes, and their modules cannot be.
 fn is_named(full_name: &str, name: &str) -> bool {
     full_name.contains(name) || full_name.contains(&name.replace('-', "_"))
 }
@@ -396,20 +417,31 @@ mod tests {
         assert!(!parse_programs(&messages, &packages()).unwrap()[0].real);
     }
 
+    fn choose(tests: Vec<String>, names: &[String]) -> Option<Selection> {
+        let program = program("mailboat-object");
+        let full_names = || tests.iter().map(|test| program.full_name(test));
+        let meant: Vec<Meant<'_>> = names.iter().map(|name| Meant::by(name, full_names())).collect();
+        Selection::choose(&program, tests.clone(), &meant)
+    }
+
     #[test]
     fn names_choose_by_any_part_of_the_full_name() {
         let tests = || {
-            ["patch::adds", "patch::removes", "head::reads", "status_return::x"].map(str::to_owned).to_vec()
+            ["patch::adds", "patch::removes", "head::reads_a_patch", "status_return::x"]
+                .map(str::to_owned)
+                .to_vec()
         };
         for (names, expected, whole) in [
             (vec![], 4, true),
+            // A module called just so leaves out what has its name somewhere in another; part of a name finds both.
             (vec!["patch".to_owned()], 2, false),
+            (vec!["patc".to_owned()], 3, false),
             (vec!["object::head".to_owned()], 1, false),
             (vec!["mailboat-object".to_owned()], 4, true),
             (vec!["adds".to_owned(), "reads".to_owned()], 2, false),
             (vec!["status-return".to_owned()], 1, false),
         ] {
-            let selection = Selection::choose(&program("mailboat-object"), tests(), &names).unwrap();
+            let selection = choose(tests(), &names).unwrap();
             assert_eq!(
                 (selection.tests.len(), selection.whole),
                 (expected, whole),
@@ -417,8 +449,8 @@ mod tests {
             );
             assert!(names.iter().all(|name| selection.has(name)), "{names:?}");
         }
-        assert_eq!(Selection::choose(&program("mailboat-object"), tests(), &["nothing".to_owned()]), None);
-        assert_eq!(Selection::choose(&program("mailboat-object"), Vec::new(), &[]), None);
+        assert_eq!(choose(tests(), &["nothing".to_owned()]), None);
+        assert_eq!(choose(Vec::new(), &[]), None);
     }
 
     #[test]

@@ -249,9 +249,13 @@ async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]
                 create(cluster, key, &wanted).await.map_err(failed)?;
                 say!("{kind} {name}: made");
             }
-            // A newer center may need more.
-            Some(found) if found["rules"] != wanted["rules"] => {
-                patch(cluster, key, &json!({ "rules": wanted["rules"] })).await.map_err(failed)?;
+            // A newer center may need more, and somebody may have changed to whom it is given.
+            Some(found) if ["rules", "subjects"].iter().any(|part| found[part] != wanted[part]) => {
+                let put_right = match kind {
+                    "ClusterRole" => json!({ "rules": wanted["rules"] }),
+                    _ => json!({ "subjects": wanted["subjects"] }),
+                };
+                patch(cluster, key, &put_right).await.map_err(failed)?;
                 say!("{kind} {name}: put right");
             }
             Some(_) => {}

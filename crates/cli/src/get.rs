@@ -5,6 +5,7 @@ mod watch;
 use std::cmp::Ordering;
 
 use anyhow::Result;
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use mailboat_api::generate::yaml;
 use mailboat_api::names::{MailboxName, annotation, group};
@@ -23,6 +24,8 @@ use crate::site::Site;
 use crate::table::{self, Column, age, condition, text};
 use watch::Followed;
 
+/// Mailboxes that are asked at once.
+const AT_ONCE: usize = 8;
 /// Under which name the mailbox and the edge of an object are kept beside it while it is listed.
 const EDGE: &str = "mailboat.dev/edge";
 
@@ -127,37 +130,65 @@ async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Found> {
         )),
         _ => before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault),
     })?;
-    let (mut objects, mut followed) = (Vec::new(), Vec::new());
-    for workspace in &workspaces {
-        let name = workspace["metadata"]["name"].as_str().unwrap_or_default();
-        let Ok(path) = provider
-            .child(name)
-            .map_err(drop)
-            .and_then(|path| name.parse::<MailboxName>().map(|_| path).map_err(drop))
-        else {
-            continue;
-        };
-        let edge = text(
-            workspace,
-            &format!("/metadata/annotations/{}", annotation::SYNC_TARGET_NAME.replace('/', "~1")),
-        );
-        let cluster = site.at(&path);
-        let Some(kind) = find_kind(&cluster, &path, asked).await? else { continue };
-        let found = list_and_version(&cluster, &kind, "").await;
-        let (found, from) =
-            found.map_err(|fault| before_writing(&format!("{kind} in {path} cannot be listed"), &fault))?;
-        let edge = if edge.is_empty() { name.to_owned() } else { edge };
-        objects.extend(found.into_iter().map(|object| at_edge(object, Some(&edge))));
-        followed.push(Followed { cluster, kind, from, edge: Some(edge) });
+    let mailboxes: Vec<Mailbox> =
+        workspaces.iter().filter_map(|workspace| Mailbox::of(workspace, &provider)).collect();
+    let asking = mailboxes.iter().map(|mailbox| mailbox.ask(site, asked));
+    let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
+    let (mut objects, mut followed, mut unasked) = (Vec::new(), Vec::new(), Vec::new());
+    for (mailbox, answer) in mailboxes.iter().zip(answers) {
+        match answer {
+            Ok(None) => {}
+            Ok(Some((found, follow))) => {
+                objects.extend(found);
+                followed.push(follow);
+            }
+            // One that is being made or removed keeps nobody from seeing the others.
+            Err(failure) => unasked.push((mailbox, failure)),
+        }
     }
-    if followed.is_empty() && !workspaces.is_empty() {
-        return Err(refusal(format!(
-            "no mailbox in {provider} serves a kind called {asked:?}; `kubectl api-resources` in a mailbox shows them"
-        )));
+    if followed.is_empty() && !mailboxes.is_empty() {
+        return Err(match unasked.into_iter().next() {
+            Some((_, failure)) => failure,
+            None => refusal(format!(
+                "no mailbox in {provider} serves a kind called {asked:?}; `kubectl api-resources` in a mailbox shows them"
+            )),
+        });
+    }
+    for (mailbox, failure) in unasked {
+        say!("note: {} is left out: {failure:#}", mailbox.edge);
     }
     objects.sort_by(by_edge_and_name);
     let what = followed.first().map_or_else(|| asked.to_owned(), |one| one.kind.to_string());
     Ok(Found { what, place: format!("the mailboxes of {provider}"), objects, followed })
+}
+
+/// A mailbox, and whose it is.
+struct Mailbox {
+    path: WorkspacePath,
+    /// The edge's name, or the workspace's own where that is not known.
+    edge: String,
+}
+
+impl Mailbox {
+    /// The mailbox that a workspace below the provider is, if it is one.
+    fn of(workspace: &Value, provider: &WorkspacePath) -> Option<Self> {
+        let name = workspace["metadata"]["name"].as_str()?;
+        name.parse::<MailboxName>().ok()?;
+        let named = workspace["metadata"]["annotations"][annotation::SYNC_TARGET_NAME].as_str();
+        let edge = named.filter(|edge| !edge.is_empty()).unwrap_or(name).to_owned();
+        Some(Self { path: provider.child(name).ok()?, edge })
+    }
+
+    /// What it holds of a kind, and from where on that can be followed; nothing if it does not serve the kind.
+    async fn ask(&self, site: &Site, asked: &str) -> Result<Option<(Vec<Value>, Followed)>> {
+        let cluster = site.at(&self.path);
+        let Some(kind) = find_kind(&cluster, &self.path, asked).await? else { return Ok(None) };
+        let found = list_and_version(&cluster, &kind, "").await;
+        let (found, from) = found
+            .map_err(|fault| before_writing(&format!("{kind} in {} cannot be listed", self.path), &fault))?;
+        let found = found.into_iter().map(|object| at_edge(object, Some(&self.edge))).collect();
+        Ok(Some((found, Followed { cluster, kind, from, edge: Some(self.edge.clone()) })))
+    }
 }
 
 /// Notes on an object at which edge it is, for as long as it is shown.

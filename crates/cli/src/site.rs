@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use mailboat_api::kcp::{ApiBinding, LogicalCluster, Workspace};
 use mailboat_api::names::object;
 use mailboat_cluster::{Cluster, Connection, ServerAddress, Settings, Source, Transport as _};
-use mailboat_object::key::{ClusterId, Key, Name, Uid};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Propagation, Verb};
 use mailboat_registration::names::FIELD_MANAGER;
 use mailboat_registration::workspace::{WorkspacePath, workspace_of};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::{CENTER_FLAG, bad_configuration, before_writing, refusal};
 use crate::flags::ServerFlags;
-use crate::place::{get, key};
+use crate::place::{get, key, list};
 
 /// How long a server may need until something that was just made can be used. A kcp that has just been started, on a machine
 /// with other things to do, takes minutes for the first binding to many kinds.
@@ -168,7 +168,18 @@ pub(crate) async fn bind(cluster: &Cluster, path: &WorkspacePath, binding: &Valu
             reference["path"].as_str().unwrap_or_default(),
         )));
     }
-    let made = if found.is_some() { Made::Before } else { Made::Now };
+    // The workspace's type may have brought one along, under a name of its own; a second would conflict with it.
+    let same = |other: &&Value| other["spec"]["reference"]["export"] == *reference;
+    let others = if found.is_some() {
+        Vec::new()
+    } else {
+        list(cluster, &KindId::new("apis.kcp.io", "apibindings"), "").await.map_err(unread)?
+    };
+    let key = match others.iter().find(same).and_then(|other| other["metadata"]["name"].as_str()) {
+        Some(other) => Key { name: Name::new(other), ..key },
+        None => key,
+    };
+    let made = if found.is_some() || key.name.as_str() != name { Made::Before } else { Made::Now };
     if made == Made::Now {
         let failing = format!(
             "the APIBinding {name} cannot be made in {path} (is there an export {} in {}, and may you bind it?)",

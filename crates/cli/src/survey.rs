@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use mailboat_api::names::{MailboxName, annotation, export, group};
+use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_center::rehearse::{Listed, Rehearsal, Setting, kind_in_mailbox, kinds_to_read};
 use mailboat_cluster::{Cluster, Transport as _};
 use mailboat_object::catalog::Catalog;
@@ -127,7 +127,7 @@ impl Survey {
             let path = WorkspacePath::parse(path).map_err(|bad| refusal(bad.to_string()))?;
             clusters.insert(id_of(&self.site, &path).await?);
         }
-        if let Ok(seen) = self.through_view(&IN_INVENTORY).await
+        if let Ok(seen) = self.inventories_in_view().await
             && !seen.is_empty()
         {
             self.listed.extend(seen);
@@ -171,40 +171,48 @@ impl Survey {
         (!inventories.is_empty()).then(|| names.any(|item| item["metadata"]["name"] == *name))
     }
 
+    /// All inventories, each group through the view of its own export: part of them would be a wrong answer.
+    async fn inventories_in_view(&self) -> Result<Vec<Listed>, Fault> {
+        let mut seen = Vec::new();
+        for (group, resource) in IN_INVENTORY {
+            seen.extend(self.through_view(group, resource).await?);
+        }
+        Ok(seen)
+    }
+
     /// The workload workspaces that there are, by the placements in them.
     pub(crate) async fn workloads(&self) -> Result<BTreeSet<ClusterId>, Fault> {
-        let seen = self.through_view(&[(group::EDGE, "edgeplacements")]).await?;
+        let seen = self.through_view(group::EDGE, "edgeplacements").await?;
         Ok(seen.into_iter().map(|listed| listed.cluster).collect())
     }
 
-    /// Some kinds in all workspaces that are bound to our export.
-    async fn through_view(&self, kinds: &[(&str, &str)]) -> Result<Vec<Listed>, Fault> {
+    /// A kind in all workspaces that are bound to our export of its group, which bears the group's name.
+    async fn through_view(&self, group: &str, resource: &str) -> Result<Vec<Listed>, Fault> {
         let provider = self.setting.provider.as_ref();
         let provider = provider
             .ok_or_else(|| Fault::new(FaultKind::Forbidden, "the provider workspace may not be entered"))?;
-        let slice = key("", "apis.kcp.io", "apiexportendpointslices", "", export::EDGE);
+        let slice = key("", "apis.kcp.io", "apiexportendpointslices", "", group);
         let slice: Option<Value> = get(&self.site.of(provider), slice).await?;
         let endpoints = slice.iter().filter_map(|slice| slice["status"]["endpoints"].as_array()).flatten();
-        let mut by_cluster: BTreeMap<(KindId, ClusterId), Listed> = BTreeMap::new();
+        let kind = KindId::new(group, resource);
+        let mut by_cluster: BTreeMap<ClusterId, Listed> = BTreeMap::new();
         for url in endpoints.filter_map(|endpoint| endpoint["url"].as_str()) {
             let view = self.site.view(url)?;
             let catalog = view.catalog().await?;
-            for kind in kinds.iter().map(|(group, resource)| KindId::new(group, resource)) {
-                let Some(served) = catalog.versions(&kind).first() else { continue };
-                for item in list(&view, &kind, "").await? {
-                    let Some(id) = item["metadata"]["annotations"][annotation::KCP_CLUSTER].as_str() else {
-                        continue;
-                    };
-                    let id = ClusterId::new(id);
-                    let listed = by_cluster.entry((kind.clone(), id.clone())).or_insert_with(|| Listed {
-                        cluster: id,
-                        kind: kind.clone(),
-                        api_version: served.api_version(),
-                        kind_name: served.kind_name.to_string(),
-                        items: Vec::new(),
-                    });
-                    listed.items.push(item);
-                }
+            let Some(served) = catalog.versions(&kind).first() else { continue };
+            for item in list(&view, &kind, "").await? {
+                let Some(id) = item["metadata"]["annotations"][annotation::KCP_CLUSTER].as_str() else {
+                    continue;
+                };
+                let id = ClusterId::new(id);
+                let listed = by_cluster.entry(id.clone()).or_insert_with(|| Listed {
+                    cluster: id,
+                    kind: kind.clone(),
+                    api_version: served.api_version(),
+                    kind_name: served.kind_name.to_string(),
+                    items: Vec::new(),
+                });
+                listed.items.push(item);
             }
         }
         Ok(by_cluster.into_values().collect())

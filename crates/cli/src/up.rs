@@ -240,7 +240,7 @@ async fn describe_edges(site: &Site, edges: &mut [Edge]) -> Result<()> {
     let cluster = site.at(&path);
     let name = export::BINDING_IN_INVENTORY_WORKSPACE;
     bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export::EDGE)).await?;
-    give_rights(&cluster, &path).await?;
+    give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
     for edge in edges {
         let described = Described::new(&edge.name, example::labels(&edge.name))
             .map_err(|bad| refusal(bad.to_string()))?;
@@ -273,15 +273,13 @@ async fn workload_workspace(site: &Site, name: &str) -> Result<Cluster> {
     for (name, export_name) in inventory::workload_bindings(true) {
         bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export_name)).await?;
     }
-    give_rights(&cluster, &path).await?;
+    give_rights(&cluster, &path, inventory::center_rights()).await?;
     Ok(cluster)
 }
 
 /// Lets the center use a workspace.
-async fn give_rights(cluster: &Cluster, path: &WorkspacePath) -> Result<()> {
-    for (resource, wanted) in
-        ["clusterroles", "clusterrolebindings"].into_iter().zip(inventory::center_rights())
-    {
+async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]) -> Result<()> {
+    for (resource, wanted) in ["clusterroles", "clusterrolebindings"].into_iter().zip(rights) {
         let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
         let key = key("", "rbac.authorization.k8s.io", resource, "", name);
         patiently(&format!("the center cannot be let into {path}"), async || {

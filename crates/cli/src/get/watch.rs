@@ -32,21 +32,31 @@ pub(super) struct Followed {
     pub(super) edge: Option<String>,
 }
 
-/// Shows every change, until interrupted or until one of the places may not be read any more.
+/// Shows every change, until interrupted or until none of the places can be read any more. One of many that cannot is told,
+/// and left out from then on: a mailbox goes with its edge.
 pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value) -> Result<()>) -> Result<()> {
     let (to, mut changes) = mpsc::channel(MOST_WAITING);
+    let mut left = followed.len();
     for one in followed {
         let to = to.clone();
         tokio::spawn(async move {
             if let Err(fault) = one.watch(&to).await {
-                let _ =
-                    to.send(Err(before_writing(&format!("{} cannot be watched", one.kind), &fault))).await;
+                let place = one.edge.as_ref().map(|edge| format!(" of {edge}")).unwrap_or_default();
+                let what = format!("{}{place} cannot be watched any more", one.kind);
+                let _ = to.send(Err(before_writing(&what, &fault))).await;
             }
         });
     }
     drop(to);
     while let Some(change) = changes.recv().await {
-        shown(change?)?;
+        match change {
+            Ok(change) => shown(change)?,
+            Err(failure) if left == 1 => return Err(failure),
+            Err(failure) => {
+                left -= 1;
+                say!("note: {failure:#}");
+            }
+        }
     }
     Ok(())
 }

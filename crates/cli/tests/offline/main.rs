@@ -3,8 +3,6 @@
 
 mod customize;
 mod kubeconfigs;
-#[path = "../shared/up.rs"]
-mod process;
 mod refusals;
 mod up;
 

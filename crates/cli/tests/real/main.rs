@@ -18,12 +18,13 @@ mod manifest;
 mod offline;
 mod pages;
 mod policy_report;
+#[path = "../shared/up.rs"]
+mod process;
 mod program;
 mod register;
 mod renature;
 mod restart;
 mod status_return;
-#[path = "../shared/up.rs"]
 mod up;
 mod upsync;
 mod workspaces;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use mailboat_testkit::build::Programs;
 
-use crate::up::Up;
+use crate::process::Up;
 
 /// In docs/scenarios, one after the other in one world: each takes away what it made.
 const PAGES: [&str; 6] =
