@@ -417,11 +417,11 @@ mod tests {
         assert!(!parse_programs(&messages, &packages()).unwrap()[0].real);
     }
 
-    fn choose(tests: Vec<String>, names: &[String]) -> Option<Selection> {
+    fn choose(tests: &[String], names: &[String]) -> Option<Selection> {
         let program = program("mailboat-object");
         let full_names = || tests.iter().map(|test| program.full_name(test));
         let meant: Vec<Meant<'_>> = names.iter().map(|name| Meant::by(name, full_names())).collect();
-        Selection::choose(&program, tests.clone(), &meant)
+        Selection::choose(&program, tests.to_vec(), &meant)
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
             (vec!["adds".to_owned(), "reads".to_owned()], 2, false),
             (vec!["status-return".to_owned()], 1, false),
         ] {
-            let selection = choose(tests(), &names).unwrap();
+            let selection = choose(&tests(), &names).unwrap();
             assert_eq!(
                 (selection.tests.len(), selection.whole),
                 (expected, whole),
@@ -449,8 +449,8 @@ mod tests {
             );
             assert!(names.iter().all(|name| selection.has(name)), "{names:?}");
         }
-        assert_eq!(choose(tests(), &["nothing".to_owned()]), None);
-        assert_eq!(choose(Vec::new(), &[]), None);
+        assert_eq!(choose(&tests(), &["nothing".to_owned()]), None);
+        assert_eq!(choose(&[], &[]), None);
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub struct FanId(pub u32);
 
 /// Everything that one route makes of one source. There is one for everything that a route might select, of which it mostly
 /// selects little: so what few of them have is boxed.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "one bit each, of which there are as many as sources and routes"
+)]
 #[derive(Debug)]
 pub struct Fan {
     /// The route.

@@ -157,10 +157,8 @@ where
         "watch" => {
             let lasting = hub.turn(&asker, Work::Watch).await?;
             // A watch that begins with a list is a list, until that is read.
-            let beginning = match query.begins_with_a_list()? {
-                true => Some(hub.turn(&asker, Work::Request).await?),
-                false => None,
-            };
+            let beginning =
+                if query.begins_with_a_list()? { Some(hub.turn(&asker, Work::Request).await?) } else { None };
             watching = Some((lasting, beginning));
         }
         _ => course.turn = Some(hub.turn(&asker, Work::Request).await?),

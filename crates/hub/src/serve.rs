@@ -200,12 +200,11 @@ impl Connection {
             ended = connection.as_mut() => Some(ended),
             () = &mut leave => None,
         };
-        let ended = match ended {
-            Some(ended) => ended,
-            None => {
-                connection.as_mut().graceful_shutdown();
-                timeout(STOP_WITHIN, connection).await.unwrap_or(Ok(()))
-            }
+        let ended = if let Some(ended) = ended {
+            ended
+        } else {
+            connection.as_mut().graceful_shutdown();
+            timeout(STOP_WITHIN, connection).await.unwrap_or(Ok(()))
         };
         if let Err(error) = ended {
             tracing::debug!(error = %error, "a connection ended badly");

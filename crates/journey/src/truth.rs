@@ -95,7 +95,9 @@ impl Truth {
             if deliberate && change.after().is_none_or(|after| after.is_deleting()) {
                 let of = |edge: &Edge| edge.target.as_ref() == Some(key);
                 let retired = self.edges.iter().position(of).and_then(|edge| u8::try_from(edge).ok());
-                retired.into_iter().for_each(|edge| self.retires(edge));
+                if let Some(edge) = retired {
+                    self.retires(edge);
+                }
             }
             match change.after() {
                 Some(object) if !object.is_deleting() => {

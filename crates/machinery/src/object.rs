@@ -103,7 +103,7 @@ impl Stored {
         match self.at_rest() {
             Some(packed) => {
                 let named = packed.metadata().and_then(|metadata| metadata.get(&[MEMBER]));
-                Cow::Owned(named.map(|named| named.to_value()).unwrap_or_default())
+                Cow::Owned(named.map(mailboat_object::Raw::to_value).unwrap_or_default())
             }
             None => Cow::Borrowed(&self.metadata()[MEMBER]),
         }

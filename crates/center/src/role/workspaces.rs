@@ -30,6 +30,7 @@ pub(super) struct Workspaces {
     all: BTreeMap<ClusterId, Workspace>,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "each is a finding of its own, and most go together")]
 #[derive(Default)]
 struct Workspace {
     serves: Option<Arc<Catalog>>,

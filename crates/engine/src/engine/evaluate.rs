@@ -322,10 +322,8 @@ impl Engine {
                 continue;
             }
             let joins = self.slots.claim(slot, claim);
-            if let Some(state) = self.slots.get_mut(slot) {
-                if let Some(passing) = state.passing.said() {
-                    passing.gone = None;
-                }
+            if let Some(passing) = self.slots.get_mut(slot).and_then(|state| state.passing.said()) {
+                passing.gone = None;
             }
             self.belong(slot);
             if ends {

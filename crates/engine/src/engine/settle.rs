@@ -71,7 +71,7 @@ impl Engine {
         match known_target(store, state).map(|target| self.our_mark_on(target)) {
             Some(Some(mark)) => Some(self.evidence(store, state, &mark)),
             // Counted before it is read: one after the other, each would be the only one.
-            None if self.would_go_unread(store, state) => Some(Err(Unclear::at(
+            None if would_go_unread(store, state) => Some(Err(Unclear::at(
                 &state.key,
                 "it is not shown and was not read yet",
                 Some(Expected::Whenever),
@@ -118,13 +118,6 @@ impl Engine {
                 self.waiting.entry(awaited.clone()).or_default().insert(id);
             }
         }
-    }
-
-    /// Whether a copy of ours stood there, and would go if it still does when it is read: the view that we follow does not
-    /// show it.
-    fn would_go_unread(&self, store: &Store, state: &SlotState) -> bool {
-        let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
-        unread && state.record.uid.is_some() && state.passing.reading == Reading::None
     }
 
     /// Lets what nobody claims hear when more is known of what was never listed in its cluster.
@@ -302,7 +295,7 @@ impl Engine {
                         Some(gone) => (**gone).clone(),
                         None => SourceGone::new(source.clone(), absence),
                     };
-                    return self.once_listed(store, state, Evidence::SourceGone(gone));
+                    return once_listed(store, state, Evidence::SourceGone(gone));
                 }
                 Seen::Unknown(_) if broken(Mutation::UnknownIsUnwanted) => {}
                 Seen::Unknown(doubt) => return Err(of_source(doubt)),
@@ -339,7 +332,7 @@ impl Engine {
         }
         self.no_relation(store, &mark.origin.key, &state.key.cluster)?;
         let deselected = |configuration: WholeConfiguration| {
-            self.once_listed(store, state, Evidence::Deselected(configuration.does_not_select()))
+            once_listed(store, state, Evidence::Deselected(configuration.does_not_select()))
         };
         match self.configuration {
             Some(configuration) => deselected(configuration),
@@ -382,16 +375,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is
-    /// being listed there for the first time, nobody knows how much else would go.
-    fn once_listed(&self, store: &Store, state: &SlotState, evidence: Evidence) -> Result<Evidence, Unclear> {
-        if state.scope.is_none() && store.unlisted(&state.key.cluster) == Some(Unlisted::Yet) {
-            let reason = "what else stands in its cluster is still being listed";
-            return Err(Unclear::at(&state.key, reason, Some(Expected::Soon)));
-        }
-        Ok(evidence)
-    }
 }
 
 /// A scope while it is settled.
@@ -413,6 +396,23 @@ impl Unclear {
     fn at(on: &Key, reason: &str, expected: Option<Expected>) -> Self {
         Self { hold: Hold { reason: reason.to_owned(), on: Some(on.clone()) }, expected }
     }
+}
+
+/// Whether a copy of ours stood there, and would go if it still does when it is read: the view that we follow does not
+/// show it.
+fn would_go_unread(store: &Store, state: &SlotState) -> bool {
+    let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
+    unread && state.record.uid.is_some() && state.passing.reading == Reading::None
+}
+
+/// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is
+/// being listed there for the first time, nobody knows how much else would go.
+fn once_listed(store: &Store, state: &SlotState, evidence: Evidence) -> Result<Evidence, Unclear> {
+    if state.scope.is_none() && store.unlisted(&state.key.cluster) == Some(Unlisted::Yet) {
+        let reason = "what else stands in its cluster is still being listed";
+        return Err(Unclear::at(&state.key, reason, Some(Expected::Soon)));
+    }
+    Ok(evidence)
 }
 
 /// When more is known of an object than this: what is being read is read in a moment, or turns out not to be readable.

@@ -10,7 +10,7 @@ use mailboat_store::store::Store;
 use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::breaker::ScopeId;
-use crate::fans::{FanId, RouteIndex};
+use crate::fans::{FanId, Leg, RouteIndex};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::{SlotId, SlotState};
@@ -158,7 +158,7 @@ impl Engine {
         let fans = indexes.flat_map(|index| self.fans.of_route(RouteIndex(index)));
         let legs = fans.filter_map(|fan| self.fans.get(fan)).flat_map(|fan| &fan.legs);
         let slots: BTreeSet<SlotId> =
-            legs.flat_map(|leg| leg.slots()).chain(self.slots.nobodys().map(|(id, _)| id)).collect();
+            legs.flat_map(Leg::slots).chain(self.slots.nobodys().map(|(id, _)| id)).collect();
         let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;
         slots.into_iter().filter_map(|id| self.slots.get(id)).filter(of_it).map(|state| &state.key)
     }

@@ -16,6 +16,7 @@ use crate::seen::Doubt;
 pub(super) type Standing = Result<(), Doubt>;
 
 /// What one endpoint has shown of one kind.
+#[allow(clippy::struct_excessive_bools, reason = "each is a finding of its own, and all can hold at once")]
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     pub(super) listed: Listed,
