@@ -34,6 +34,8 @@ pub struct Limits {
     pub request_within: Duration,
     /// How long a client may take to read a large answer, or what a watch begins with: until then it has its turn.
     pub answer_within: Duration,
+    /// How long a connection lasts whose client takes nothing of what is sent to it.
+    pub take_within: Duration,
 }
 
 /// How much of something there may be at once.
@@ -59,6 +61,7 @@ impl Default for Limits {
             body_within: Duration::from_secs(50),
             request_within: Duration::from_mins(1),
             answer_within: Duration::from_mins(1),
+            take_within: Duration::from_secs(30),
         }
     }
 }

@@ -158,7 +158,7 @@ where
             let lasting = hub.turn(&asker, Work::Watch).await?;
             // A watch that begins with a list is a list, until that is read.
             let beginning =
-                if query.begins_with_a_list()? { Some(hub.turn(&asker, Work::Request).await?) } else { None };
+                if query.begins_with_a_list() { Some(hub.turn(&asker, Work::Request).await?) } else { None };
             watching = Some((lasting, beginning));
         }
         _ => course.turn = Some(hub.turn(&asker, Work::Request).await?),

@@ -95,9 +95,10 @@ impl Query {
         Ok(self.number("limit")?.filter(|limit| *limit > 0).and_then(|limit| usize::try_from(limit).ok()))
     }
 
-    /// Whether a watch begins with everything that is there.
-    pub(crate) fn begins_with_a_list(&self) -> Result<bool, Status> {
-        Ok(self.is("sendInitialEvents") || self.version()?.is_none_or(|version| version == Version(0)))
+    /// Whether a watch begins with everything that is there. One from a version that cannot be read does not begin.
+    pub(crate) fn begins_with_a_list(&self) -> bool {
+        let from_begin = |version: Option<Version>| version.is_none_or(|version| version == Version(0));
+        self.is("sendInitialEvents") || self.version().is_ok_and(from_begin)
     }
 
     /// The version that is named, if any.

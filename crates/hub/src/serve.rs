@@ -32,8 +32,6 @@ const STREAMS_PER_CONNECTION: u32 = 1000;
 const TLS_WITHIN: Duration = Duration::from_secs(10);
 /// How long a client may take to send the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// How long a client may take nothing of what is sent to it.
-const TAKE_WITHIN: Duration = Duration::from_secs(30);
 /// How often a client is asked whether it is still there, and how long it may take to say so. Real servers ask as often.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_WITHIN: Duration = Duration::from_secs(15);
@@ -150,7 +148,8 @@ impl Connection {
             }
         });
         let _ = stream.set_nodelay(true);
-        let agreed = timeout(TLS_WITHIN, self.tls.accept(Stalling::new(stream, TAKE_WITHIN)));
+        let stream = Stalling::new(stream, self.hub.limits.take_within);
+        let agreed = timeout(TLS_WITHIN, self.tls.accept(stream));
         let agreed = tokio::select! {
             agreed = agreed => agreed,
             () = &mut leave => return,

@@ -12,6 +12,9 @@ use crate::kinds;
 use crate::sea::{CENTER, Sea, Who};
 use crate::truth::{Edge, Truth, Want};
 
+/// At most so many Events follow from one status.
+const EVENTS_OF_A_STATUS: u8 = 3;
+
 /// What is noted along the way.
 #[derive(Default)]
 pub(crate) struct Oracle {
@@ -29,6 +32,8 @@ pub(crate) struct Oracle {
     written: u64,
     last: String,
     noted: BTreeSet<Key>,
+    /// Objects whose status was written, and how many Events may still follow from that.
+    told_of: BTreeMap<(ClusterId, String), u8>,
     /// All that each process wrote, for people.
     wrote: BTreeMap<Who, Vec<String>>,
     /// Since the center's server was restored from a backup, these processes began.
@@ -95,6 +100,7 @@ impl Oracle {
     /// From now on it is noted what is written.
     pub(crate) fn begin_to_note(&mut self) {
         self.noted.clear();
+        self.told_of.clear();
     }
 
     /// What was written since then.
@@ -115,11 +121,25 @@ impl Oracle {
         }
         // What is said of configuration and summed up changes with every beat that tells something else.
         let said = kinds::configures(&call.key.kind) || call.key.kind == kinds::edge("statussummaries");
-        if !(call.part == Part::Status && said) {
+        let said = call.part == Part::Status && said;
+        if said {
+            let of = (call.key.cluster.clone(), call.key.name.to_string());
+            self.told_of.insert(of, EVENTS_OF_A_STATUS);
+        }
+        if !said && !self.follows_a_status(&call.key) {
             self.written += 1;
             self.last = format!("{:?} of {} by {who:?}", call.verb, call.key);
             self.noted.insert(call.key.clone());
         }
+    }
+
+    /// Whether it is an Event on an object whose status said something before.
+    fn follows_a_status(&mut self, key: &Key) -> bool {
+        let object = key.name.rsplit_once('.').filter(|_| key.kind == KindId::new("", "events"));
+        let left = object.and_then(|(object, _)| {
+            self.told_of.get_mut(&(key.cluster.clone(), object.to_owned())).filter(|left| **left > 0)
+        });
+        left.map(|left| *left -= 1).is_some()
     }
 
     /// A call changed a server. Was it right? If so, whether it was a deletion.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use mailboat_object::json::Raw;
 use mailboat_object::select::Labels;
 use mailboat_object::{FieldSelector, Key, Uid, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -103,7 +104,7 @@ impl Stored {
         match self.at_rest() {
             Some(packed) => {
                 let named = packed.metadata().and_then(|metadata| metadata.get(&[MEMBER]));
-                Cow::Owned(named.map(mailboat_object::Raw::to_value).unwrap_or_default())
+                Cow::Owned(named.map(Raw::to_value).unwrap_or_default())
             }
             None => Cow::Borrowed(&self.metadata()[MEMBER]),
         }

@@ -30,15 +30,12 @@ pub(super) struct Workspaces {
     all: BTreeMap<ClusterId, Workspace>,
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each is a finding of its own, and most go together")]
 #[derive(Default)]
 struct Workspace {
     serves: Option<Arc<Catalog>>,
-    /// It does not let the center know: nothing is to be waited for, and nothing to be concluded either.
-    refuses: bool,
-    /// Since when it was asked in vain, and whether that is long enough to wait for it no more.
+    answers: Answers,
+    /// Since when it was asked in vain.
     asked: Option<Moment>,
-    silent: bool,
     /// What is followed. A kind that was once is so for good: if its server stops to serve it, that is to be seen as
     /// such.
     kinds: BTreeSet<KindId>,
@@ -49,6 +46,18 @@ struct Workspace {
     places: bool,
     /// SyncTargets stand here, and beside each the account by which its syncer may report on it.
     has_targets: bool,
+}
+
+/// Whether a workspace says what it serves.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Answers {
+    /// It may still do so.
+    #[default]
+    Soon,
+    /// It does not let the center know: nothing is to be waited for, and nothing to be concluded either.
+    Refuses,
+    /// It has not done so for long, and is not waited for any more.
+    Silent,
 }
 
 /// A workspace as a place.
@@ -108,7 +117,7 @@ impl Workspaces {
     /// What a workspace serves. True if other kinds are read by it.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) -> Option<ClusterId> {
         let (cluster, workspace) = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at)?;
-        (workspace.refuses, workspace.silent) = (false, false);
+        workspace.answers = Answers::Soon;
         let first = workspace.serves.replace(Arc::clone(catalog)).is_none();
         let changed = workspace.refresh();
         (first || changed).then(|| cluster.clone())
@@ -118,7 +127,7 @@ impl Workspaces {
     pub(super) fn refused(&mut self, at: &PlaceId) {
         let asked = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at);
         if let Some((cluster, workspace)) = asked.filter(|(_, workspace)| workspace.serves.is_none())
-            && !std::mem::replace(&mut workspace.refuses, true)
+            && std::mem::replace(&mut workspace.answers, Answers::Refuses) != Answers::Refuses
         {
             tracing::warn!(%cluster, "the center may not read a workspace with placements; `mailboat ensure wmw` gives it the right");
         }
@@ -126,7 +135,7 @@ impl Workspaces {
 
     /// Whether a workspace keeps from the center what there is.
     pub(super) fn refuses(&self, cluster: &ClusterId) -> bool {
-        self.all.get(cluster).is_some_and(|workspace| workspace.refuses)
+        self.all.get(cluster).is_some_and(|workspace| workspace.answers == Answers::Refuses)
     }
 
     /// Whether a workspace keeps from the center what there is, or has not answered for long: what came from there stays as
@@ -148,7 +157,7 @@ impl Workspaces {
                 wake = wake.into_iter().chain([until]).min();
                 continue;
             }
-            workspace.silent = true;
+            workspace.answers = Answers::Silent;
             tracing::warn!(%cluster, "a workspace with placements does not answer; what it placed stays as it is, and others go on without it");
         }
         wake
@@ -232,7 +241,7 @@ impl Workspaces {
 
 impl Workspace {
     fn is_out_of_reach(&self) -> bool {
-        self.refuses || self.silent
+        self.answers != Answers::Soon
     }
 
     /// Whether placements there may come upon objects of a kind.

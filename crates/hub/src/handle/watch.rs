@@ -73,7 +73,8 @@ impl Call<'_> {
         };
         let ends_at = Instant::now() + lasts(self.query.timeout()?, self.hub.chance());
         // What is sent at once waits for nobody.
-        let beginning = beginning.filter(|_| watch.initial_left() > EVENTS_AT_ONCE);
+        let is_long = watch.initial_left() > EVENTS_AT_ONCE || watch.initial_json_bytes() > BYTES_AT_ONCE;
+        let beginning = beginning.filter(|_| is_long);
         let (sent, beginning) = match beginning {
             Some(turn) => {
                 let (sent, told) = oneshot::channel();

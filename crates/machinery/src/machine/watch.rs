@@ -249,6 +249,11 @@ impl Watch {
         self.initial.len()
     }
 
+    /// About how many bytes of JSON these are.
+    pub fn initial_json_bytes(&self) -> usize {
+        self.initial.iter().map(Held::json_bytes).sum()
+    }
+
     /// Everything up to this version was polled.
     pub fn version(&self) -> Version {
         self.at

@@ -50,13 +50,20 @@ fn is_pending<F: Future>(future: &mut std::pin::Pin<&mut F>) -> bool {
 
 #[tokio::test]
 async fn a_watch_that_begins_with_a_long_list_has_a_turn_until_that_is_read() {
-    let hub = hub_with_maps(Limits { requests: one_request(), ..Limits::default() }, 100, 10).await;
+    // Of many, or of a few that are large.
+    for (count, bytes) in [(100, 10), (5, 50_000)] {
+        begins_with_a_long_list(count, bytes).await;
+    }
+}
+
+async fn begins_with_a_long_list(count: usize, bytes: usize) {
+    let hub = hub_with_maps(Limits { requests: one_request(), ..Limits::default() }, count, bytes).await;
     let watch = begun(&hub, &admin(), FROM_BEGIN).await;
     assert_eq!(watch.status(), 200);
     let mut second = pin!(answered(&hub, get(MAPS)));
     assert!(is_pending(&mut second), "the list of the watch is still under way");
     let read = pieces(watch.into_body()).await;
-    assert_eq!(read.iter().map(|(_, events)| events).sum::<usize>(), 100, "{read:?}");
+    assert_eq!(read.iter().map(|(_, events)| events).sum::<usize>(), count, "{read:?}");
     assert_eq!(second.await.0, 200);
     // A watch from a version, or with little to begin with, waits for nobody.
     let other = begun(&hub, &admin(), FROM_BEGIN).await;
