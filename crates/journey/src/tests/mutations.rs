@@ -67,8 +67,9 @@ fn a_center_that_takes_the_placements_that_it_sees_for_all_is_caught() {
 
 #[test]
 fn a_center_that_decides_before_it_has_read_is_caught() {
+    // It deletes nothing: what nobody claims since a start waits until everything in its cluster was listed. But it writes.
     let steps = [(60_000, Step::Crash(Who::Center, 1_000))];
-    caught(Mutation::StartTooEarly, true, &steps, "deleted wrongly");
+    caught(Mutation::StartTooEarly, true, &steps, "writes in a restart");
 }
 
 #[test]
