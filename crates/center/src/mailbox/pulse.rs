@@ -104,8 +104,9 @@ pub fn judge(
     // It was heard of before, as the center itself said, and nothing that stands in its mailbox tells of that.
     let was_heard = condition::find(before, types::HEARTBEAT_HEALTHY)
         .is_some_and(|said| said.status != ConditionStatus::Unknown);
-    let made_again = pulse.is_none() && written.is_some() && was_heard && standing.mailbox_missing.is_none();
-    for condition in judged(pulse, standing, made_again, now, limits) {
+    let lost = pulse.is_none() && written.is_some() && was_heard;
+    let made_again = lost && standing.mailbox_missing.is_none();
+    for condition in judged(pulse, standing, lost, now, limits) {
         changed |= condition::set(&mut conditions, condition);
     }
     // Told from the first time on that it is not.
@@ -168,16 +169,11 @@ fn authorized(standing: &Standing, made_again: bool) -> Condition {
     Condition { type_, status, severity, reason: MADE_AGAIN.to_owned(), message, ..Condition::default() }
 }
 
-/// Why a syncer that was heard of is not heard any more.
+/// Why a syncer that was heard of is not heard any more: its mailbox is not there, or is another.
+const NO_MAILBOX: &str = "NoMailbox";
 const MADE_AGAIN: &str = "MailboxMadeAgain";
 
-fn judged(
-    pulse: Option<Pulse>,
-    standing: &Standing,
-    made_again: bool,
-    now: u64,
-    limits: Limits,
-) -> [Condition; 3] {
+fn judged(pulse: Option<Pulse>, standing: &Standing, lost: bool, now: u64, limits: Limits) -> [Condition; 3] {
     let condition = |type_: &str, status: ConditionStatus, reason: &str, message: String| Condition {
         type_: type_.to_owned(),
         status,
@@ -197,9 +193,13 @@ fn judged(
                 format!("no heartbeat for {} seconds; the last was at {last}", limits.silent_after_seconds);
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, types::REASON_HEARTBEAT, message)
         }
-        None if made_again => {
-            let message = authorized(standing, true).message;
-            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, MADE_AGAIN, message)
+        // Never again `Unknown`, also while the workspace is being made: that it was heard of is known by this alone.
+        None if lost => {
+            let (reason, message) = match &standing.mailbox_missing {
+                Some(why) => (NO_MAILBOX, why.clone()),
+                None => (MADE_AGAIN, authorized(standing, true).message),
+            };
+            condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, reason, message)
         }
         None => {
             let message = "its syncer has not been heard of yet".to_owned();
@@ -207,7 +207,7 @@ fn judged(
         }
     };
     let ready = match &standing.mailbox_missing {
-        Some(why) => condition(types::READY, ConditionStatus::False, "NoMailbox", why.clone()),
+        Some(why) => condition(types::READY, ConditionStatus::False, NO_MAILBOX, why.clone()),
         None => Condition { type_: types::READY.to_owned(), ..heartbeat.clone() },
     };
     let schedulable = if standing.unschedulable {

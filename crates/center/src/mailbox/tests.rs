@@ -264,9 +264,15 @@ fn a_syncer_whose_mailbox_was_made_again_is_said_to_need_a_new_credential() {
         mailboat_api::condition::find(&judged.conditions, types::SYNCER_AUTHORIZED).cloned()
     };
     assert_eq!(authorized(&heard), None);
+    // For a while there is none at all.
+    let missing =
+        Standing { mailbox_missing: Some("its workspace is being made".to_owned()), ..standing.clone() };
+    let between = judge(&heard.conditions, heard.heartbeat, None, &missing, 15, LIMITS).expect("no mailbox");
+    assert_eq!(authorized(&between), None);
+    assert_eq!(status(&between, types::READY), (ConditionStatus::False, "NoMailbox".to_owned()));
     // The other workspace has heard nothing yet. A center that starts knows no more than that.
     let again =
-        judge(&heard.conditions, heard.heartbeat, None, &standing, 20, LIMITS).expect("a new mailbox");
+        judge(&between.conditions, between.heartbeat, None, &standing, 20, LIMITS).expect("a new mailbox");
     let said = authorized(&again).expect("a word");
     assert_eq!((said.status, &*said.reason), (ConditionStatus::False, "MailboxMadeAgain"));
     assert!(said.message.contains("prep-for-syncer florin`"), "{}", said.message);
