@@ -13,9 +13,9 @@ use crate::catalog::{self, BadCatalog};
 /// The definitions of kcp v0.28.1, cut down to the first sentence of each description.
 const KCP: &str = include_str!("../../data/kcp.json");
 
-/// Kinds of the core group that kcp serves.
-const CORE: [&str; 7] =
-    ["configmaps", "events", "limitranges", "namespaces", "resourcequotas", "secrets", "serviceaccounts"];
+/// Kinds of the core group that kcp serves. LimitRanges are not among them: they come with the export of Kubernetes' kinds.
+const CORE: [&str; 6] =
+    ["configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts"];
 /// Groups that kcp serves as a whole.
 const GROUPS: [&str; 6] = [
     "admissionregistration.k8s.io",
@@ -69,7 +69,7 @@ mod tests {
         let has = |group: &str, resource: &str| kinds.contains_key(&KindId::new(group, resource));
         assert!(has("tenancy.kcp.io", "workspaces") && has("core.kcp.io", "logicalclusters"));
         assert!(has("apis.kcp.io", "apibindings") && has("", "configmaps"));
-        assert!(!has("apps", "deployments") && !has("", "pods"));
+        assert!(!has("apps", "deployments") && !has("", "pods") && !has("", "limitranges"));
         assert_eq!(kinds[&KindId::new("apis.kcp.io", "apibindings")].versions[0].name.as_str(), "v1alpha2");
     }
 }
