@@ -12,7 +12,7 @@ use mailboat_api::edge::AwaitedConfirmation;
 use mailboat_api::names::{annotation, export, group};
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::engine::Engine;
-use mailboat_engine::plan::{ChangeId, Verdict};
+use mailboat_engine::plan::ChangeId;
 use mailboat_engine::role::Order;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
@@ -207,7 +207,7 @@ impl CenterRole {
             for (scope, change, count) in engine.held_by_scope() {
                 let Some((key, because)) = self.subject_of(scope) else { continue };
                 let said = matches!(store.get(&key), Seen::Present(object) if confirms(object, change));
-                let given_up = because == Because::Unclaimed && self.are_given_up(change, store, engine);
+                let given_up = because == Because::Unclaimed && self.are_given_up(scope, store, engine);
                 if said || given_up || self.endings.is_withdrawn(&key) {
                     tracing::info!(%key, %change, count, "a large withdrawal is confirmed");
                     orders.push(Order::Confirm(scope.clone(), change));
@@ -232,8 +232,8 @@ impl CenterRole {
         self.withheld = withheld;
     }
 
-    /// Whether all that is held by a change came from workspaces whose placements somebody let go of, each by its name.
-    fn are_given_up(&self, change: ChangeId, store: &Store, engine: &Engine) -> bool {
+    /// Whether all that is held in a scope came from workspaces whose placements somebody let go of, each by its name.
+    fn are_given_up(&self, scope: &ScopeId, store: &Store, engine: &Engine) -> bool {
         let given_up = self.endings.given_up();
         let from_there = |slot: &Key| {
             let origin = store.get(slot).present().and_then(|copy| came_from(copy, &*self.marks));
@@ -242,8 +242,8 @@ impl CenterRole {
                 given_up.contains(&origin) && self.guard.read_there().contains(&origin) && !others
             })
         };
-        let held = |slot: &&Key| engine.verdict(slot) == Some(&Verdict::Held(change));
-        !given_up.is_empty() && engine.slots().filter(held).all(from_there)
+        // Of every one of them, also of what has not heard yet that it is held, or by which name.
+        !given_up.is_empty() && engine.losers(scope).all(|(slot, _)| from_there(slot))
     }
 
     /// Says on the provider's export what can be confirmed there, once it is known. Says when to ask again.

@@ -9,6 +9,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 use smallvec::SmallVec;
 
+use super::settle::scope_of;
 use super::{Engine, urgency};
 use crate::fans::{FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
@@ -310,8 +311,8 @@ impl Engine {
                 if let Some(passing) = state.passing.said() {
                     passing.gone = None;
                 }
-                let key = state.key.clone();
-                self.breaker.recall(&route.head().scope, &key);
+                // In the scope that it belonged to, which may be another's than the claim's.
+                self.breaker.recall(&scope_of(state), &state.key);
             }
             self.belong(slot);
             self.owe(slot, &source.key.cluster, source.version);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
@@ -35,18 +35,20 @@ impl Engine {
             let scope = scope_of(state);
             self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
-            match known_target(store, state).map(|target| self.our_mark_on(target)) {
-                Some(Some(mark)) => {
+            match known_target(store, state).map(|target| (target, self.our_mark_on(target))) {
+                Some((target, Some(mark))) => {
                     if let Ok(evidence) = self.evidence(store, state, &mark) {
-                        self.breaker.propose(&scope, &state.key, &evidence);
+                        self.breaker.propose(&scope, &state.key, &target.uid, &evidence);
                     } else {
                         self.breaker.recall(&scope, &state.key);
                         waiting.push((source_of(state, &mark).clone(), *id));
                     }
                 }
                 // Counted before it is read: one after the other, each would be the only one.
-                None if self.would_go_unread(store, state) => self.breaker.expect(&scope, &state.key),
-                Some(None) | None => {}
+                None if let Some(object) = self.would_go_unread(store, state) => {
+                    self.breaker.expect(&scope, &state.key, object);
+                }
+                Some((_, None)) | None => {}
             }
             scopes.insert(scope);
         }
@@ -61,16 +63,23 @@ impl Engine {
         }
     }
 
-    /// Whether a copy of ours stood there, and would go if it still does when it is read: the view that we follow does not
+    /// The copy of ours that stood there, if it would go when it is read and still stands: the view that we follow does not
     /// show it.
-    fn would_go_unread(&self, store: &Store, state: &SlotState) -> bool {
+    fn would_go_unread<'s>(&self, store: &Store, state: &'s SlotState) -> Option<&'s Uid> {
         let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
         let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
-        unread
-            && counts
-            && state.record.uid.is_some()
-            && state.passing.reading == Reading::None
-            && self.configuration.is_some()
+        let goes = unread && counts && state.passing.reading == Reading::None && self.configuration.is_some();
+        state.record.uid.as_ref().filter(|_| goes)
+    }
+
+    /// Looks again at what waits for an answer to another question than is asked by now, or to none.
+    pub(super) fn inform_anew(&mut self) {
+        for slot in self.breaker.take_misinformed() {
+            let Some(id) = self.slots.find(&slot) else { continue };
+            if self.slots.get(id).is_some_and(|state| state.claims.is_empty() && !state.under_way) {
+                self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+            }
+        }
     }
 
     /// Lets what nobody claims, and of which nothing can be said now, hear when more is known of its source. What was
@@ -87,8 +96,9 @@ impl Engine {
     pub(super) fn resettle(&mut self, store: &Store, id: SlotId, sight: &Sight) -> bool {
         let WantedHere::No(evidence) = &sight.wanted else { return false };
         let Some(state) = self.slots.get(id) else { return false };
-        let ours = known_target(store, state).is_some_and(|target| self.our_mark_on(target).is_some());
-        let missed = ours && self.breaker.misses(&scope_of(state), &state.key, evidence);
+        let ours = known_target(store, state).filter(|target| self.our_mark_on(target).is_some());
+        let missed = ours
+            .is_some_and(|target| self.breaker.misses(&scope_of(state), &state.key, &target.uid, evidence));
         if missed {
             self.unsettled.insert(id);
         }
@@ -152,7 +162,7 @@ impl Engine {
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         let belongs = state.record.uid.is_some().then(|| scope_of(state));
-        if state.counted == belongs {
+        if state.counted == belongs || (belongs.is_none() && broken(Mutation::CountTheGone)) {
             return;
         }
         let everything = unclaimed(&state.key.cluster);
@@ -168,7 +178,7 @@ impl Engine {
     /// Why nobody wants this slot, or why that cannot be said.
     pub(crate) fn evidence(&self, store: &Store, state: &SlotState, mark: &Mark) -> Result<Evidence, Hold> {
         let hold = |reason: &str| Hold { reason: reason.to_owned(), on: Some(mark.origin.key.clone()) };
-        if !self.evaluations.is_empty() {
+        if !self.evaluations.is_empty() && !broken(Mutation::PartByPart) {
             return Err(hold("its configuration is being evaluated"));
         }
         // A list of targets that is not complete is half a picture: what else would go with it is not known.

@@ -1,7 +1,7 @@
 //! What the engine tells a role of all slots at once, at a price that does not depend on how many there are; of one
 //! route, at a price of what that route reads.
 
-use mailboat_object::key::{ClusterId, Key, Version};
+use mailboat_object::key::{ClusterId, Key, Uid, Version};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
@@ -113,6 +113,11 @@ impl Engine {
     /// The same by scope, at the price of how many scopes there are.
     pub fn held_by_scope(&self) -> impl Iterator<Item = (&ScopeId, ChangeId, usize)> {
         self.breaker.held()
+    }
+
+    /// What would go from a scope and waits for a word, or for the rest of it to be evaluated: where, and which object.
+    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = (&Key, &Uid)> {
+        self.breaker.losers(scope)
     }
 
     /// Where something of ours stands that belongs to a scope, or did before nobody wanted it, at the price of all slots.
