@@ -1,6 +1,7 @@
 //! Lists: selectors, pages, and the state of the past.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -9,7 +10,7 @@ use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Ver
 use serde_json::{Value, json};
 
 use super::table::{Held, Spot, Table};
-use super::{Flavor, Machine};
+use super::{Cluster, Flavor, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::schema::Origin;
@@ -45,6 +46,9 @@ pub trait Within: std::fmt::Debug + Send + Sync {
 
     /// Whether an object is seen in a cluster that is.
     fn takes(&self, object: &Stored) -> bool;
+
+    /// Whether every object is seen in a cluster that is, so that none has to be asked about.
+    fn takes_all(&self) -> bool;
 }
 
 /// As of which version a list is asked for.
@@ -78,48 +82,65 @@ impl Machine {
         let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
         check_fields(&kind, &request.fields)?;
         let (version, start) = self.list_version(request)?;
-        let clusters: Vec<&ClusterId> = match &request.cluster {
-            Some(cluster) => vec![cluster],
-            None => self.clusters.keys().collect(),
-        };
         let mut items = Vec::new();
         let mut more = 0_u64;
         let past = self.past(&request.kind, version);
-        for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
-            if request.within.as_ref().is_some_and(|within| !within.takes_cluster(cluster, version)) {
+        let counts = request.takes_all();
+        let start = start.as_ref();
+        'clusters: for (cluster, found) in
+            self.listed_clusters(request.cluster.as_ref(), start.map(|(at, _)| at))
+        {
+            // The token of a list of all clusters, in a list of one.
+            if start.is_some_and(|(at, _)| cluster < at) {
                 continue;
             }
-            let after = match &start {
-                Some((at, _)) if cluster < at => continue,
-                Some((at, spot)) if cluster == at => Some(spot),
-                _ => None,
-            };
-            let present = self.table(cluster, &request.kind);
+            let hidden = |within: &Arc<dyn Within>| !within.takes_cluster(cluster, version);
+            if !found.kinds.contains_key(&request.kind) || request.within.as_ref().is_some_and(hidden) {
+                continue;
+            }
+            let after = start.filter(|(at, _)| at == cluster).map(|(_, spot)| spot);
+            let present = found.tables.get(&request.kind).map(|table| &**table);
             let restored = past.get(cluster).map(|changes| restored(present, changes));
             for (spot, held) in restored.as_ref().or(present).into_iter().flatten() {
                 let elsewhere = !request.namespace.is_empty() && spot.namespace != request.namespace;
                 if elsewhere || after.is_some_and(|after| spot <= after) {
                     continue;
                 }
+                let full = request.limit.is_some_and(|limit| limit > 0 && items.len() >= limit);
+                // What comes after a page is counted, and not looked at: a page costs what is on it, however much follows.
+                if full && counts {
+                    more += 1;
+                    continue;
+                }
                 let object = held.get();
                 if !request.takes(&object) {
                     continue;
                 }
-                if request.limit.is_some_and(|limit| limit > 0 && items.len() >= limit) {
-                    more += 1;
-                } else {
-                    items.push(object);
+                if full {
+                    more = 1;
+                    break 'clusters;
                 }
+                items.push(object);
             }
         }
         let last = items.last().filter(|_| more > 0);
-        let counts = request.labels.is_everything() && request.fields.terms().is_empty();
         Ok(List {
             version,
             continue_token: last.map(|last| token(version, last)),
             remaining: Some(more).filter(|more| *more > 0 && counts),
             items,
         })
+    }
+
+    /// The clusters of a list, in order: one, or all from one on.
+    fn listed_clusters<'m>(
+        &'m self,
+        one: Option<&'m ClusterId>,
+        from: Option<&ClusterId>,
+    ) -> impl Iterator<Item = (&'m ClusterId, &'m Cluster)> {
+        let first = one.or(from).map_or(Bound::Unbounded, Bound::Included);
+        let last = one.map_or(Bound::Unbounded, Bound::Included);
+        self.clusters.range::<ClusterId, _>((first, last))
     }
 
     fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
@@ -201,6 +222,14 @@ fn restored(present: Option<&Table>, changes: &Undo) -> Table {
 }
 
 impl ListRequest {
+    /// Whether every object is listed that stands where is looked, so that those after a page can be counted. As on real
+    /// servers nothing is counted where a selector is used, and what a view shows of claimed kinds is selected by a label.
+    fn takes_all(&self) -> bool {
+        self.labels.is_everything()
+            && self.fields.terms().is_empty()
+            && self.within.as_ref().is_none_or(|within| within.takes_all())
+    }
+
     fn takes(&self, object: &Stored) -> bool {
         self.labels.matches(object)
             && object.has_fields(&self.fields)
