@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use mailboat_object::json::Raw;
 use mailboat_object::select::Labels;
 use mailboat_object::{FieldSelector, Key, Uid, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -94,6 +95,22 @@ impl Stored {
             Some(packed) => packed.owned,
             None => self.metadata().get("ownerReferences").is_some(),
         }
+    }
+
+    /// The uids of its owners, and whether each must wait for it. What rests goes on resting.
+    pub(crate) fn owners(&self) -> Vec<(Uid, bool)> {
+        if let Some(packed) = self.at_rest() {
+            let named = packed.metadata().and_then(|metadata| metadata.member("ownerReferences"));
+            let owner = |owner: Raw<'_>| {
+                let waits = owner.member("blockOwnerDeletion").and_then(Raw::as_bool).unwrap_or_default();
+                Some((Uid::parse(&owner.member("uid")?.as_str()?), waits))
+            };
+            return named.into_iter().flat_map(Raw::elements).filter_map(owner).collect();
+        }
+        let named = self.metadata()["ownerReferences"].as_array().into_iter().flatten();
+        let owner =
+            |owner: &Value| Some((Uid::parse(owner["uid"].as_str()?), owner["blockOwnerDeletion"] == true));
+        named.filter_map(owner).collect()
     }
 
     /// Its finalizers.

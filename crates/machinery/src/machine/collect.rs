@@ -1,15 +1,16 @@
 //! Garbage collection along owner references.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::wire::Propagation;
-use mailboat_object::{ClusterId, Uid};
+use mailboat_object::{ClusterId, Key, Name, Uid};
 use serde_json::Value;
 
 use super::delete::{DeleteOptions, FOREGROUND, ORPHAN, set_finalizers};
 use super::write::drop_metadata;
 use super::{Held, Machine};
+use crate::kind::Kind;
 use crate::object::Stored;
 use crate::random::Moment;
 
@@ -24,6 +25,42 @@ enum Owner {
     Absent,
 }
 
+/// What has owners in a cluster.
+struct Dependents {
+    all: Vec<Dependent>,
+    /// Which of them name an owner.
+    by_owner: BTreeMap<Uid, Vec<usize>>,
+}
+
+/// An object, the uids of its owners, and whether each must wait for it.
+struct Dependent {
+    object: Arc<Stored>,
+    owners: Vec<(Uid, bool)>,
+}
+
+impl Dependents {
+    fn of<'o>(owned: impl Iterator<Item = &'o Held>) -> Self {
+        let all: Vec<Dependent> = owned
+            .map(|held| {
+                let object = held.get();
+                Dependent { owners: object.owners(), object }
+            })
+            .collect();
+        let mut by_owner: BTreeMap<Uid, Vec<usize>> = BTreeMap::new();
+        for (at, dependent) in all.iter().enumerate() {
+            for (uid, _) in &dependent.owners {
+                by_owner.entry(uid.clone()).or_default().push(at);
+            }
+        }
+        Self { all, by_owner }
+    }
+
+    /// Those that name an owner.
+    fn on(&self, owner: &Uid) -> impl Iterator<Item = &Dependent> {
+        self.by_owner.get(owner).into_iter().flatten().filter_map(|at| self.all.get(*at))
+    }
+}
+
 impl Machine {
     /// Does once what the garbage collector does in a cluster: deletes what has lost its owners, lets owners go
     /// that waited for their dependents, and frees dependents that are to be orphaned. Tells how many changes that
@@ -34,36 +71,51 @@ impl Machine {
             let served = found.tables.iter().filter(|(kind, _)| found.kinds.contains_key(*kind));
             served.flat_map(|(_, table)| table.values())
         };
-        let dependents: Vec<Arc<Stored>> = held().filter(|object| object.is_owned()).map(Held::get).collect();
+        let dependents = Dependents::of(held().filter(|object| object.is_owned()));
         let going: Vec<Arc<Stored>> = held().filter(|object| object.is_deleting()).map(Held::get).collect();
-        let named: BTreeSet<Uid> =
-            dependents.iter().flat_map(|object| owners(object)).map(|(uid, _)| uid).collect();
-        let owner = |object: &&Held| named.contains(object.uid());
+        let owner = |object: &&Held| dependents.by_owner.contains_key(object.uid());
         let by_uid: BTreeMap<Uid, Arc<Stored>> =
             held().filter(owner).map(|object| (object.uid().clone(), object.get())).collect();
         let before = self.version();
         for object in &going {
             self.let_go(object, &dependents);
         }
-        for object in dependents.iter().filter(|object| !owners(object).is_empty()) {
-            self.follow_owners(object, &by_uid, &dependents, moment);
+        for dependent in dependents.all.iter().filter(|dependent| !dependent.owners.is_empty()) {
+            self.follow_owners(dependent, &by_uid, &dependents, moment);
         }
         usize::try_from(self.version().0 - before.0).unwrap_or(usize::MAX)
     }
 
+    /// Whether each owner of an object stands where the object says, and is not going: then the garbage collector has
+    /// nothing to do because of it. Whoever asks this of what was just written need not look through all that has owners.
+    pub fn is_kept_by_owners(&self, object: &Stored) -> bool {
+        let named = object.metadata()["ownerReferences"].as_array().into_iter().flatten();
+        named.into_iter().all(|owner| self.stands(object, owner).unwrap_or(false))
+    }
+
+    fn stands(&self, object: &Stored, owner: &Value) -> Option<bool> {
+        let cluster = &object.key.cluster;
+        let (group, _) = owner["apiVersion"].as_str()?.rsplit_once('/').unwrap_or_default();
+        let (kind_name, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
+        let named = |kind: &&Arc<Kind>| *kind.name == *kind_name && kind.id.group() == group;
+        let kind = self.kinds(cluster).filter(|kind| kind.kept_as.is_none()).find(named)?;
+        let namespace = if kind.namespaced { object.key.namespace.clone() } else { Name::EMPTY };
+        let key = Key { cluster: cluster.clone(), kind: kind.id.clone(), namespace, name: Name::new(name) };
+        let found = self.held(&key)?;
+        Some(*found.uid() == Uid::parse(owner["uid"].as_str()?) && !found.is_deleting())
+    }
+
     /// An owner that is being deleted: its dependents are freed, or have to be gone before it.
-    fn let_go(&mut self, owner: &Arc<Stored>, owned: &[Arc<Stored>]) {
+    fn let_go(&mut self, owner: &Arc<Stored>, dependents: &Dependents) {
         let finalizers = owner.finalizers();
-        let dependents =
-            || owned.iter().filter(|object| owners(object).iter().any(|(uid, _)| *uid == owner.uid));
         if finalizers.contains(&ORPHAN) {
-            for dependent in dependents() {
-                self.drop_owners(dependent, &|uid| *uid == owner.uid);
+            for dependent in dependents.on(&owner.uid) {
+                self.drop_owners(&dependent.object, &|uid| *uid == owner.uid);
             }
             self.drop_finalizer(owner, ORPHAN);
         } else if finalizers.contains(&FOREGROUND) {
-            let blocking = dependents().any(|object| owners(object).contains(&(owner.uid.clone(), true)));
-            if !blocking {
+            let blocks = |dependent: &Dependent| dependent.owners.contains(&(owner.uid.clone(), true));
+            if !dependents.on(&owner.uid).any(blocks) {
                 self.drop_finalizer(owner, FOREGROUND);
             }
         }
@@ -72,11 +124,12 @@ impl Machine {
     /// A dependent: it stays as long as one owner is solid, and lets go of the others.
     fn follow_owners(
         &mut self,
-        object: &Arc<Stored>,
+        dependent: &Dependent,
         by_uid: &BTreeMap<Uid, Arc<Stored>>,
-        dependents: &[Arc<Stored>],
+        dependents: &Dependents,
         moment: &mut Moment<'_>,
     ) {
+        let Dependent { object, owners } = dependent;
         let state = |uid: &Uid| match by_uid.get(uid) {
             // An owner in another namespace is none.
             Some(owner) if !owner.key.namespace.is_empty() && owner.key.namespace != object.key.namespace => {
@@ -86,7 +139,6 @@ impl Machine {
             Some(_) => Owner::Solid,
             None => Owner::Absent,
         };
-        let owners = owners(object);
         if owners.iter().any(|(uid, _)| state(uid) == Owner::Solid) {
             if owners.iter().any(|(uid, _)| state(uid) != Owner::Solid) {
                 self.drop_owners(object, &|uid| state(uid) != Owner::Solid);
@@ -97,8 +149,7 @@ impl Machine {
             return;
         }
         let waiting = owners.iter().any(|(uid, _)| state(uid) == Owner::Waiting);
-        let has_dependents =
-            dependents.iter().any(|other| self::owners(other).iter().any(|(uid, _)| *uid == object.uid));
+        let has_dependents = dependents.on(&object.uid).next().is_some();
         let propagation = if waiting && has_dependents { Some(Propagation::Foreground) } else { None };
         let options =
             DeleteOptions { uid: Some(object.uid.clone()), propagation, ..DeleteOptions::default() };
@@ -143,12 +194,4 @@ impl Machine {
         set_finalizers(&mut body, &kept);
         self.put(live.with_body(body));
     }
-}
-
-/// The uids of an object's owners, and whether each must wait for it.
-fn owners(object: &Stored) -> Vec<(Uid, bool)> {
-    let owners = object.metadata()["ownerReferences"].as_array().into_iter().flatten();
-    owners
-        .filter_map(|owner| Some((Uid::parse(owner["uid"].as_str()?), owner["blockOwnerDeletion"] == true)))
-        .collect()
 }
