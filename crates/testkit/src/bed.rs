@@ -254,8 +254,18 @@ fn part_folders(folder: &Path, depth: u8) -> Vec<PathBuf> {
     folders.into_iter().flat_map(|path| [vec![path.clone()], part_folders(&path, depth)].concat()).collect()
 }
 
+/// Held while a command is at work.
+struct Lock(fs::File);
+
+impl Drop for Lock {
+    /// Said, and not left to the file's end: a process that another thread is just starting has the file open for a moment, too.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 // Beside the folder, because the folder itself comes and goes.
-fn lock(folder: &Path) -> Result<fs::File> {
+fn lock(folder: &Path) -> Result<Lock> {
     let mut name = folder.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
@@ -266,7 +276,7 @@ fn lock(folder: &Path) -> Result<fs::File> {
     if lock.try_lock().is_err() {
         return Err(Error::Bed(format!("another command is at work on the testbed in {}", folder.display())));
     }
-    Ok(lock)
+    Ok(Lock(lock))
 }
 
 fn quoted(path: &Path) -> String {
