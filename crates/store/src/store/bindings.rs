@@ -78,6 +78,16 @@ impl Bindings {
     pub(super) fn forget(&mut self, cluster: &ClusterId) {
         self.said.remove(cluster);
     }
+
+    /// Whether a cluster has any.
+    pub(super) fn any_of(&self, cluster: &ClusterId) -> bool {
+        self.said.contains_key(cluster)
+    }
+
+    /// How much is kept of them.
+    pub(super) fn len(&self) -> usize {
+        self.said.len() + self.shapes.len()
+    }
 }
 
 impl Store {
@@ -119,11 +129,15 @@ impl Store {
             return;
         }
         let Some(said) = of_cluster.remove(&key.name) else { return };
-        if of_cluster.is_empty() {
+        let last = of_cluster.is_empty();
+        if last {
             bindings.said.remove(&key.cluster);
         }
         for kind in said.ties.keys() {
             self.bind_as_said(place, &key.cluster, kind, at, out);
+        }
+        if last {
+            self.leaves(place, &key.cluster, out);
         }
     }
 
