@@ -223,6 +223,11 @@ impl Breaker {
         });
     }
 
+    /// How many scopes something is known of.
+    pub(crate) fn len(&self) -> usize {
+        self.scopes.len()
+    }
+
     /// Whether something of a scope is to go, so that it matters what else may.
     pub fn is_asking(&self, scope: &ScopeId) -> bool {
         let proposes = self.scopes.get(scope).is_some_and(|state| !state.proposed.is_empty());
@@ -289,6 +294,9 @@ impl Breaker {
             if before.proposed > 0 && self.anywhere.tally.proposed == 0 {
                 self.expect_nothing_anywhere();
             }
+        }
+        if self.scopes.get(scope).is_some_and(Scope::is_over) {
+            self.scopes.remove(scope);
         }
         result
     }
@@ -457,6 +465,15 @@ impl Scope {
     fn expect_nothing(&mut self) {
         self.expected.clear();
         self.soon = 0;
+    }
+
+    /// Whether nothing of it stands, nothing is said about it, and no configuration makes it: it is made anew if it comes back.
+    fn is_over(&self) -> bool {
+        self.delivered == 0
+            && self.proposed.is_empty()
+            && self.expected.is_empty()
+            && self.released.is_empty()
+            && self.configuration.is_none_or(Digest::is_none)
     }
 
     /// All that would go or may is let go.

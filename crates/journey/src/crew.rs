@@ -101,7 +101,9 @@ pub(crate) fn why(process: &dyn Aboard, slot: &Key) -> (String, bool) {
         verdict,
         Some(
             Verdict::Held(_)
-                | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::Contention)
+                | Verdict::Waiting(
+                    Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::SourceCluster | Wait::Contention
+                )
         )
     );
     let text = verdict.map_or_else(|| "no verdict".to_owned(), |verdict| format!("{verdict:?}"));

@@ -58,6 +58,8 @@ enum Done {
 struct Sent {
     write: Write,
     at: Instant,
+    /// When the change was read that it carries on, if it does and that is timed.
+    read: Option<Moment>,
 }
 
 impl Carrier {
@@ -221,7 +223,11 @@ impl Carrier {
     fn send(&mut self, ticket: Ticket, call: Call) {
         let measured = self.instruments.is_some() && !self.is_theirs(&call);
         let write = measured.then(|| Metrics::write(&call)).flatten();
-        let sent = write.map(|write| Sent { write, at: Instant::now() });
+        let sent = write.map(|write| {
+            let cause = self.engine.cause_of(ticket);
+            let read = cause.and_then(|cause| self.lags.read_at(cause.object, cause.version));
+            Sent { write, at: Instant::now(), read }
+        });
         let calling = self.call(call);
         self.under_way.push(calling.map(move |reply| (ticket, Done::Called(reply, sent))).boxed());
     }
@@ -261,12 +267,15 @@ impl Carrier {
         }
     }
 
-    fn measure(&self, ticket: Ticket, sent: &Sent, fault: Option<&Fault>, now: Moment) {
+    fn measure(&mut self, ticket: Ticket, sent: &Sent, fault: Option<&Fault>, now: Moment) {
         let Some(instruments) = &self.instruments else { return };
         instruments.metrics.written(&sent.write, sent.at.elapsed(), fault);
-        let cause = self.engine.cause_of(ticket).filter(|_| fault.is_none());
-        if let Some(lag) = cause.and_then(|cause| self.lags.since(cause, now)) {
-            instruments.metrics.delivered_after(lag);
+        if let Some(read) = sent.read.filter(|_| fault.is_none()) {
+            instruments.metrics.delivered_after(now - read);
+            // Told once more, as after a lost link, it is no change.
+            if let Some(cause) = self.engine.cause_of(ticket).filter(|cause| cause.alone) {
+                self.lags.carried(cause.object, read);
+            }
         }
     }
 }

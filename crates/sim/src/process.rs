@@ -330,7 +330,10 @@ impl Process {
         use mailboat_engine::plan::{Verdict, Wait};
         matches!(
             self.engine.verdict(slot),
-            Some(Verdict::Held(_) | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard))
+            Some(
+                Verdict::Held(_)
+                    | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::SourceCluster)
+            )
         )
     }
 

@@ -192,5 +192,8 @@ impl Engine {
         self.settle_all_waiting(store, cluster, kind);
         self.settle_listed(store, cluster);
         self.report_again(cluster, kind);
+        if cluster.is_some_and(|cluster| store.range(cluster, kind, None).is_ok()) {
+            self.try_soon(cluster);
+        }
     }
 }

@@ -231,7 +231,13 @@ impl Engine {
             }
             self.clusters.remove(cluster);
             self.away.remove(cluster);
+            self.untold.remove(cluster);
+            self.unlisted.remove(cluster);
         }
+        self.waiting.retain(|source, _| !gone.contains(&source.cluster));
+        self.homeless.retain(|namespace, _| !gone.contains(&namespace.cluster));
+        self.unshown.retain(|source, _| !gone.contains(&source.cluster));
+        self.fans.forget_reads(|read| gone.contains(read.scope().0));
     }
 
     /// A scope is no more, and nobody can be asked about it: what still stands of it and nobody claims is settled like all

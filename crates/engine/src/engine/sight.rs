@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_object::json::Raw;
-use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
@@ -30,6 +30,19 @@ pub(super) struct Sight {
     pub(super) proof: Proof,
     pub(super) wanted: WantedHere,
     pub(super) likeness: Likeness,
+}
+
+impl Sight {
+    /// The cluster of the source that is told something of the slot, or looked at because of it.
+    pub(super) fn told_to(&self) -> Option<&ClusterId> {
+        let source = match &self.wanted {
+            WantedHere::By(_) => &self.source.as_ref()?.key,
+            WantedHere::No(Evidence::SourceGone(gone)) => gone.source(),
+            WantedHere::No(Evidence::SourceDeleting(deleting)) => deleting.source(),
+            WantedHere::No(Evidence::Deselected(_)) | WantedHere::Undecided(_) => return None,
+        };
+        Some(&source.cluster)
+    }
 }
 
 /// Who wants a slot, owned.
@@ -219,8 +232,7 @@ impl Engine {
         wanted: &WantedHere,
     ) -> Ready {
         // One slot tries; the others wait for its answer.
-        let away = self.away.get(&state.key.cluster).is_some_and(|away| !away.trying || away.first != id);
-        if away || !self.clusters.contains_key(&state.key.cluster) {
+        if self.is_away(&state.key.cluster, id) || !self.clusters.contains_key(&state.key.cluster) {
             return Ready::ClusterAway;
         }
         // Another intent than the one that failed is tried at once.

@@ -2,7 +2,10 @@
 //! objects, as skeleton routes over a small server, without a special case for any of them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod churn;
+mod conflicts;
 mod delivery;
+mod emptied;
 mod faults;
 mod finalizers;
 mod hazards;

@@ -7,7 +7,7 @@ use mailboat_engine::engine::{Engine, Next, Options, Ticket};
 use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_engine::mark::{Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId};
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) keep: Keep,
     /// Calls that no server answered.
     pub(crate) unanswered: Vec<Ticket>,
+    /// The changes that calls carried on: of what, and at which version.
+    pub(crate) carried: Vec<(Key, Version)>,
 }
 
 impl World {
@@ -53,6 +55,7 @@ impl World {
             labelled: BTreeSet::new(),
             keep: Keep::Whole,
             unanswered: Vec::new(),
+            carried: Vec::new(),
         };
         for (number, cluster) in clusters.iter().enumerate() {
             world.servers.insert(ClusterId::new(cluster), Server::default());
@@ -223,7 +226,7 @@ impl World {
     /// Watch events reach the store.
     fn deliver_events(&mut self) {
         let mut news = Vec::new();
-        for (cluster, server) in &mut self.servers {
+        for (cluster, server) in self.servers.iter_mut().filter(|(_, server)| !server.silent) {
             for (key, kind, object) in std::mem::take(&mut server.events) {
                 if self.labelled.contains(&(cluster.clone(), key.kind.clone())) && !bears_our_label(&object) {
                     continue;
@@ -307,6 +310,12 @@ impl World {
     }
 
     fn look(&mut self, ticket: Ticket, source: &Key) {
+        let server = self.servers.get_mut(&source.cluster).unwrap();
+        if server.link == Link::Away {
+            server.refusals += 1;
+            let fault = Fault::new(FaultKind::Away, "connection refused");
+            return self.engine.looked(self.now, ticket, Err(fault));
+        }
         let found = Look {
             object: match self.object(source) {
                 None => Sighted::Missing,
@@ -324,6 +333,8 @@ impl World {
     fn answer(&mut self, ticket: Ticket, call: Call) {
         let mut next = Some((ticket, call));
         while let Some((ticket, call)) = next.take() {
+            let cause = self.engine.cause_of(ticket);
+            self.carried.extend(cause.map(|cause| (cause.object.clone(), cause.version)));
             let server = self.servers.get_mut(&call.key.cluster).unwrap();
             server.seconds = self.now / 1_000;
             if server.link == Link::Hangs {
@@ -343,8 +354,13 @@ impl World {
 
     /// Calls that no server answered are given up.
     pub(crate) fn give_up(&mut self) {
+        self.give_up_as(FaultKind::Retry(None));
+    }
+
+    /// The same, with this for an answer.
+    pub(crate) fn give_up_as(&mut self, kind: FaultKind) {
         for ticket in std::mem::take(&mut self.unanswered) {
-            let fault = Fault::new(FaultKind::Retry(None), "no answer");
+            let fault = Fault::new(kind, "no answer");
             drop(self.engine.done(self.now, &self.store, ticket, Err(fault)));
         }
     }

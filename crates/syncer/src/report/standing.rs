@@ -119,6 +119,7 @@ fn cause(verdict: &Verdict) -> (NotCurrentState, &'static str) {
                 Wait::TargetEnding => "CopyBeingDeleted",
                 Wait::SourceEnding => "SourceBeingDeleted",
                 Wait::Overlaid => "ObjectMissing",
+                Wait::SourceCluster => "MailboxAway",
                 Wait::Rest | Wait::Unheard => "TriedAgainLater",
                 Wait::Contention => "ContendedByAnother",
                 Wait::Scope => "BeingEvaluated",
