@@ -361,6 +361,7 @@ impl<R: Role> Process<R> {
         closed.and_then(|place| place.asking).iter().for_each(AbortHandle::abort);
         self.instruments.iter().for_each(|instruments| instruments.metrics.place_closed(place));
         self.follow();
+        self.followers.close(place);
         self.followers.store_mut().close(place, &mut self.news);
     }
 
