@@ -14,7 +14,7 @@ use mailboat_engine::glance::Depth;
 use mailboat_engine::look::Look;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
-use mailboat_store::{Change, Moment, News, Seen};
+use mailboat_store::{Moment, News};
 use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
@@ -156,11 +156,9 @@ impl Carrier {
                 if self.instruments.is_some() {
                     self.lags.heed(now, &piece);
                 }
-                self.engine.observe(followers.store(), &piece);
+                let remembered = self.engine.observe(followers.store(), &piece);
                 also(followers, &piece);
-                if let News::Object(Change { now: Seen::Present(target), .. }) = &piece
-                    && let Some((source, version)) = self.engine.remembered_by(target)
-                {
+                if let Some((source, version)) = remembered {
                     followers.store_mut().remember(&source, version, news);
                 }
             }

@@ -176,6 +176,11 @@ impl Engine {
                     if !want.policy.finalizer && state.passing.met.is_none() =>
                 {
                     state.identified = want.origin.is_identified();
+                    if let Some(fan) = state.claims.first().map(|claim| claim.fan)
+                        && self.fans.get(fan).is_some_and(|fan| fan.legs.len() == 1)
+                    {
+                        self.shared.forget(fan);
+                    }
                     Some(Settled::as_wanted(want, target.version))
                 }
                 _ => None,
@@ -290,6 +295,9 @@ impl Engine {
                 let status = target
                     .filter(|_| matches!(action, Action::Report(_)))
                     .and_then(|target| Some(Record::report(sight.source.as_deref()?, target)));
+                if let (Action::Deliver { .. }, Some(want)) = (&action, want) {
+                    self.remember_alone(id, want);
+                }
                 Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status }))
             }
             // There is nothing to write after all: what would be said is said already.
