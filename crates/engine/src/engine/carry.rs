@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mailboat_object::digest::Digest;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, Uid, Version};
-use mailboat_object::object::{Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Limits, Object, Outline, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
@@ -432,11 +432,15 @@ impl Engine {
         };
         match action {
             Action::Deliver { expect, .. } => {
-                let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
+                let place = Place::of(&state.key, &self.manager, Keep::Head);
                 if expect == Expect::New && !reply.created && !broken(Mutation::KeepWhatWasMet) {
-                    state.passing.met = Some(Arc::new(written));
+                    state.passing.met = Some(Arc::new(Object::decode(&reply.body, &place).ok()?));
                     return None;
                 }
+                // That it was written, and as what, is all that is kept of most answers: the copy is shown soon.
+                let written = Outline::decode(&reply.body, &place).ok()?;
+                let doubted = store.get(&state.key).doubt().is_some();
+                let fresh = doubted.then(|| Object::decode(&reply.body, &place).ok()).flatten();
                 state.record.uid = Some(written.uid.clone());
                 state.record.result = written.content;
                 state.record.ours = written.hands.ours;
@@ -448,10 +452,10 @@ impl Engine {
                     passing.fresh = None;
                 }
                 self.bodies.let_go(id);
-                if store.get(&state.key).doubt().is_some() {
+                if doubted {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
-                    state.passing.fresh = Some(Arc::new(written));
+                    state.passing.fresh = fresh.map(Arc::new);
                 } else if state.record.odd.hidden.is_some() {
                     // As long as our view does not show it, that it was written is all that can be known.
                     let why = "our copy stands there, but the view that we follow does not show it";
