@@ -237,6 +237,7 @@ impl Engine {
             if ids.is_empty() {
                 self.destinations_at.remove(&before.cluster);
             }
+            self.shared = Shared::default();
         }
         let there = self.destinations_at.entry(cluster).or_default();
         if !there.contains(&id) {
@@ -440,12 +441,6 @@ impl Engine {
         self.slots.len()
     }
 
-    /// What a copy of ours remembers of its source: its key, and the version that it was made from. To be told to
-    /// the store: a source that shows an older one was restored from a backup.
-    pub fn remembered_by(&self, target: &Object) -> Option<(Key, Version)> {
-        self.our_mark_on(target).map(|mark| (mark.origin.key, mark.origin.version))
-    }
-
     /// The mark of ours that an object of ours bears.
     pub(crate) fn our_mark_on(&self, target: &Object) -> Option<Mark> {
         self.mark_on(target).filter(|mark| self.proof(target, mark) == Proof::Ours)
@@ -470,8 +465,13 @@ impl Engine {
 
     /// The mark of ours that an object bears, whoever made the object.
     pub(crate) fn mark_on(&self, target: &Object) -> Option<Mark> {
+        self.read_mark(target).map(|(mark, _)| mark)
+    }
+
+    /// The same, and by which marks it was read.
+    pub(crate) fn read_mark(&self, target: &Object) -> Option<(Mark, &Arc<dyn Marks>)> {
         self.marks.iter().find_map(|marks| match marks.read(target) {
-            Marked::Ours(mark) if mark.owner == self.owner => Some(mark),
+            Marked::Ours(mark) if mark.owner == self.owner => Some((mark, marks)),
             _ => None,
         })
     }

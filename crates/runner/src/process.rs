@@ -180,7 +180,7 @@ impl<R: Role> Process<R> {
                     self.finish().await;
                     return result;
                 }
-                answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
+                answer = self.carrier.answer() => self.carrier.tell_all(answer, &self.followers),
                 Some(answer) = self.asked.next(), if !self.asked.is_empty() => self.answered(answer),
                 () = self.followers.step(&mut self.news) => {}
                 () = sleep_until(alarm), if alarm.is_some() => {}
@@ -450,7 +450,7 @@ impl<R: Role> Process<R> {
             tokio::select! {
                 // In one order, so that a simulation ends alike each time.
                 biased;
-                answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
+                answer = self.carrier.answer() => self.carrier.tell_all(answer, &self.followers),
                 Some(answer) = self.asked.next() => self.answered(answer),
                 () = tokio::time::sleep_until(end) => {
                     tracing::warn!("stopped before all that was under way was answered");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mailboat_object::digest::Digest;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, Uid, Version};
-use mailboat_object::object::{Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Limits, Object, Outline, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
@@ -188,6 +188,11 @@ impl Engine {
                     if !want.policy.finalizer && state.passing.met.is_none() =>
                 {
                     state.identified = want.origin.is_identified();
+                    if let Some(fan) = state.claims.first().map(|claim| claim.fan)
+                        && self.fans.get(fan).is_some_and(|fan| fan.legs.len() == 1)
+                    {
+                        self.shared.forget(fan);
+                    }
                     Some(Settled::as_wanted(want, target.version))
                 }
                 _ => None,
@@ -310,6 +315,9 @@ impl Engine {
                     Action::Report(_) => target.map(|target| target.version),
                     _ => want.filter(|_| carries_a_change(state, sight)).map(|want| want.origin.version),
                 };
+                if let (Action::Deliver { .. }, Some(want)) = (&action, want) {
+                    self.remember_alone(id, want);
+                }
                 Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status, carries }))
             }
             // There is nothing to write after all: what would be said is said already.
@@ -458,11 +466,15 @@ impl Engine {
         };
         match action {
             Action::Deliver { expect, how } => {
-                let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
+                let place = Place::of(&state.key, &self.manager, Keep::Head);
                 if expect == Expect::New && !reply.created && !broken(Mutation::KeepWhatWasMet) {
-                    state.passing.met = Some(Arc::new(written));
+                    state.passing.met = Some(Arc::new(Object::decode(&reply.body, &place).ok()?));
                     return None;
                 }
+                // That it was written, and as what, is all that is kept of most answers: the copy is shown soon.
+                let written = Outline::decode(&reply.body, &place).ok()?;
+                let doubted = store.get(&state.key).doubt().is_some();
+                let fresh = doubted.then(|| Object::decode(&reply.body, &place).ok()).flatten();
                 state.record.uid = Some(written.uid.clone());
                 state.record.result = written.content;
                 state.record.ours = written.hands.ours;
@@ -474,10 +486,10 @@ impl Engine {
                     passing.fresh = None;
                 }
                 self.bodies.let_go(id);
-                if store.get(&state.key).doubt().is_some() {
+                if doubted {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
-                    state.passing.fresh = Some(Arc::new(written));
+                    state.passing.fresh = fresh.map(Arc::new);
                 } else if state.record.odd.hidden.is_some() {
                     // As long as our view does not show it, that it was written is all that can be known.
                     let why = "our copy stands there, but the view that we follow does not show it";

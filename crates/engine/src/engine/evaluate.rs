@@ -61,6 +61,7 @@ impl Engine {
                 }
             }
             Evaluation::Leg(fan, to) => {
+                self.shared.forget(fan);
                 if let Some((route, source)) = self.route_and_source(store, fan) {
                     self.evaluate_leg(store, fan, to, route.as_ref(), &source);
                     self.note_undecided(fan);
