@@ -8,6 +8,7 @@ mod bound;
 mod center_restart;
 mod customize;
 mod example1;
+mod natured;
 mod policy_report_view;
 mod singleton;
 mod tenants;
@@ -43,7 +44,7 @@ pub(crate) const EDGE: &str = "edge.kubestellar.io/v2alpha1";
 
 /// The kinds that workspaces have here; not all of ours, since each takes kcp some seconds.
 const COMPUTE: [&str; 3] = ["apiservices", "deployments", "replicasets"];
-const DENATURED: [&str; 3] = ["apiservices", "clusterroles", "customresourcedefinitions"];
+const DENATURED: [&str; 4] = ["apiservices", "clusterroles", "customresourcedefinitions", "resourcequotas"];
 
 /// The edges, and the labels that they are described by.
 const EDGES: [(&str, &[&str]); 2] = [
