@@ -102,7 +102,7 @@ async fn what_is_stored_both_ways_is_carried_from_the_denatured_one_and_the_othe
     assert_eq!(first["metadata"]["uid"], second["metadata"]["uid"], "it is the object that it was");
     let told = |status: &Value| {
         let listed = status["notCurrent"].as_array().into_iter().flatten();
-        listed.cloned().filter(|one| one["reason"] == "StoredTwice").collect::<Vec<_>>()
+        listed.filter(|one| one["reason"] == "StoredTwice").cloned().collect::<Vec<_>>()
     };
     let status = harbor.until_status("telling of the natured one", |status| told(status).len() == 1).await;
     assert_eq!(told(&status)[0]["group"], natured, "{status:#}");

@@ -13,8 +13,8 @@ const COIN: Named<'_> = ("v1", "ConfigMap", "mint", "coin");
 const PLACEMENT: Named<'_> = (EDGE, "EdgePlacement", "", "coins");
 
 fn condition(object: &Value, type_: &str) -> Value {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.cloned().find(|one| one["type"] == type_).unwrap_or_default()
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|one| one["type"] == type_).cloned().unwrap_or_default()
 }
 
 #[tokio::test]

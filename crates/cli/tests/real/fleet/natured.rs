@@ -21,8 +21,8 @@ fn role(version: &str, verb: &str) -> Value {
 }
 
 fn takes_effect(placement: &Value) -> Value {
-    let conditions = placement["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.cloned().find(|one| one["type"] == "TakesEffectHere").unwrap_or_default()
+    let mut conditions = placement["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|one| one["type"] == "TakesEffectHere").cloned().unwrap_or_default()
 }
 
 #[tokio::test]

@@ -19,8 +19,8 @@ async fn until_totals(workload: &Place, expected: [i64; 5]) -> Value {
 }
 
 fn broken_at(summary: &Value, edge: &str) -> Value {
-    let broken = summary["status"]["broken"].as_array().into_iter().flatten();
-    broken.cloned().find(|one| one["edge"] == edge).unwrap_or_default()
+    let mut broken = summary["status"]["broken"].as_array().into_iter().flatten();
+    broken.find(|one| one["edge"] == edge).cloned().unwrap_or_default()
 }
 
 /// Gives every machine of an edge a label, or takes it away.
