@@ -7,6 +7,7 @@ mod events;
 mod guard;
 mod installing;
 mod mailboxes;
+mod natured;
 mod passing;
 mod placing;
 mod reading;
