@@ -31,6 +31,14 @@ pub enum Mutation {
     UnseenIsUnselected,
     /// A role that starts does not compare what there is with what there was.
     ForgetWhatWasThere,
+    /// The breaker goes on counting what was withdrawn as if it stood there.
+    CountTheGone,
+    /// The breaker holds nothing.
+    LetAllGo,
+    /// What a part of a scope would withdraw goes before the rest was evaluated.
+    PartByPart,
+    /// A change is named by the places of what goes, whatever stands there.
+    AnyCopy,
 }
 
 #[cfg(feature = "mutations")]

@@ -14,7 +14,7 @@ use super::{Engine, keys, of_kind, urgency};
 use crate::fans::FanId;
 use crate::plan::{Verdict, Wait};
 use crate::queue::Urgency;
-use crate::slots::SlotId;
+use crate::slots::{SlotId, Written};
 
 impl Engine {
     /// Something was learned.
@@ -118,18 +118,30 @@ impl Engine {
             }
             (None, _) => return,
         };
-        if let Seen::Present(target) = &change.now {
-            let ours = self.our_mark_on(target).is_some();
-            let Some(state) = self.slots.get_mut(slot) else { return };
-            // The body is at hand now, and may not be kept.
-            if target.is_whole() && state.record.result.is_none() {
-                self.bodies.keep(slot, target);
+        // Counted before anything is planned: a share of what is not counted yet looks like all of it, and a share of what
+        // went smaller than it is.
+        match &change.now {
+            Seen::Present(target) => {
+                let ours = self.our_mark_on(target).is_some();
+                let Some(state) = self.slots.get_mut(slot) else { return };
+                // The body is at hand now, and may not be kept.
+                if target.is_whole() && state.record.result.is_none() {
+                    self.bodies.keep(slot, target);
+                }
+                if ours {
+                    state.record.uid = Some(target.uid.clone());
+                    self.count(slot);
+                }
             }
-            // Counted before anything is planned: a share of what is not counted yet looks like all of it.
-            if ours {
-                state.record.uid = Some(target.uid.clone());
-                self.count(slot);
+            Seen::Absent(absence) => {
+                let Some(state) = self.slots.get_mut(slot) else { return };
+                let made_since = |written: &Written| matches!(written, Written::At(version) if absence.version() < *version);
+                if !state.passing.written.as_ref().is_some_and(made_since) {
+                    state.record.uid = None;
+                    self.count(slot);
+                }
             }
+            Seen::Unknown(_) => {}
         }
         self.plan_later(slot, urgency);
     }

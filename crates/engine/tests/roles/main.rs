@@ -2,6 +2,7 @@
 //! objects, as skeleton routes over a small server, without a special case for any of them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod asked;
 mod definitions;
 mod delivery;
 mod faults;
