@@ -26,6 +26,7 @@ mod process;
 mod report;
 mod roles;
 mod servers;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod truth;

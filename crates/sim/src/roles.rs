@@ -144,6 +144,17 @@ fn sources(cluster: &ClusterId) -> [Sources; 1] {
     [Sources { place: PlaceId(cluster.0.clone()), cluster: Some(cluster.clone()), kind: boats() }]
 }
 
+impl SimRoute {
+    /// Whether a source goes to an edge, by its number.
+    pub(crate) fn places(&self, source: &Object, edge: u8) -> bool {
+        let selected = self
+            .label
+            .as_ref()
+            .is_none_or(|label| source.label(PLACE_LABEL).is_some_and(|own| own == *label));
+        selected && self.to.iter().any(|to| to.0 == u32::from(edge))
+    }
+}
+
 /// The translator's route of one placement, from the placement as it was seen. Its sources wait for their copies, or do not.
 pub(crate) fn translator(placement: &Object, waits: bool) -> SimRoute {
     let spec = placement.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);

@@ -97,6 +97,8 @@ pub enum Step {
     /// The process stands still for so many milliseconds, as on a machine that is moved or overloaded, and then finds that
     /// the world went on.
     Pause(u32),
+    /// Somebody confirms whatever is held back because it is much, and does not take that word back.
+    Confirm,
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -150,6 +152,14 @@ const WAITS_OF: u64 = 4;
 const NAMES: u64 = 8;
 /// Sources have one of so many labels, and placements select one.
 const LABELS: u64 = 3;
+/// One of so many seeds has a crowd: many sources of one label, which one placement sends to an edge or two.
+const CROWDED_OF: u64 = 3;
+/// How many they are.
+const CROWD: u8 = 14;
+/// A crowd is told something so many times.
+const WAVES: u64 = 4;
+/// How long after a wave somebody answers what is asked, and how long after that all is put back, in milliseconds at most.
+const ANSWERED_WITHIN: u64 = 60_000;
 /// Placements have so many names.
 const PLACEMENTS: u64 = 3;
 
@@ -171,6 +181,10 @@ impl Script {
             // Mostly a burst, sometimes long enough for everything to come to rest.
             at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
             dice.step(edges, &mut at, &mut lines);
+        }
+        if seed % CROWDED_OF == 0 && edges < 5 {
+            // Drawn by itself, so that the others stay as they are.
+            Dice(Seeded(seed ^ 0x00c0_3d00)).crowd(edges, at, &mut lines);
         }
         lines.sort_by_key(|(at, _)| *at);
         Self { edges, waits: seed % WAITS_OF == WAITS_OF - 1, lines }
@@ -216,6 +230,33 @@ impl Dice {
 
     fn source_edit(&mut self) -> Step {
         Step::Put(self.workspace(), self.below(NAMES), self.below(LABELS))
+    }
+
+    /// Many are placed together, and then all of them go, in one way or another; somebody may confirm that, and all come back.
+    fn crowd(&mut self, edges: u8, end: u64, lines: &mut Vec<Line>) {
+        let all = |step: fn(u8) -> Step| (0..CROWD).map(step);
+        let put = || all(|name| Step::Put(Workspace::Workload, name, 0));
+        let bits = 1 << self.number(edges.into()) | 1 << self.number(edges.into());
+        let place = Step::Place(0, 0, bits);
+        lines.extend(put().chain([place.clone()]).map(|step| (9, step)));
+        for _ in 0..self.number(WAVES) + 1 {
+            let at = 20_000 + self.number(end.max(1));
+            let mut wave = match self.below(6) {
+                0 => vec![Step::Displace(0)],
+                1 => vec![Step::Place(0, 0, 0)],
+                2 => vec![Step::Crash(5_000), Step::Place(0, 1, bits)],
+                3 => vec![Step::Crash(5_000), Step::Displace(0)],
+                4 => all(|name| Step::Delete(Workspace::Workload, name)).collect(),
+                _ => vec![Step::Place(0, 1, bits)],
+            };
+            lines.extend(wave.drain(..).map(|step| (at, step)));
+            let answered = at + self.number(ANSWERED_WITHIN);
+            if self.below(4) > 0 {
+                lines.push((answered, Step::Confirm));
+            }
+            let back = answered + self.number(ANSWERED_WITHIN);
+            lines.extend(put().chain([place.clone()]).map(|step| (back, step)));
+        }
     }
 
     fn step(&mut self, edges: u8, at: &mut u64, lines: &mut Vec<Line>) {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_engine::engine::Ticket;
 use mailboat_engine::look::Look;
+use mailboat_engine::plan::ChangeId;
 use mailboat_machinery::{Random as _, Seeded, Watch};
 use mailboat_object::key::{ClusterId, Key, KindId};
 use mailboat_object::wire::{Fault, Reply};
@@ -16,6 +17,7 @@ use crate::oracle::{Open, Oracle};
 use crate::process::{Process, Request};
 use crate::script::{Script, What, Workspace};
 use crate::servers::{BEGINNING, Servers};
+use crate::tally::Confirmed;
 use crate::{Failure, Options, Report};
 
 /// Nothing that can happen in one run takes so many events: beyond, something goes round and round.
@@ -117,6 +119,12 @@ pub(crate) struct World<'o> {
     reconnected_at: u64,
     dice: Seeded,
     values: u64,
+    /// What users confirmed. Nobody takes a word back: it must not hold of what comes later.
+    words: BTreeSet<ChangeId>,
+    /// What these words let go.
+    confirmed: Confirmed,
+    /// What was seen to be wrong in the midst of something.
+    wrong: Option<String>,
     pub(crate) oracle: Oracle,
     pub(crate) report: Report,
     log: Vec<String>,
@@ -191,6 +199,9 @@ impl<'o> World<'o> {
             reconnected_at: 0,
             dice: Seeded(seed ^ 0x00d1_ce00),
             values: 0,
+            words: BTreeSet::new(),
+            confirmed: Confirmed::new(),
+            wrong: None,
             oracle: Oracle::default(),
             report: Report::default(),
             log: Vec::new(),
@@ -242,6 +253,9 @@ impl<'o> World<'o> {
             } else {
                 self.happen(event)?;
             }
+            if let Some(wrong) = self.wrong.take() {
+                return Err(wrong);
+            }
         }
         self.now = end;
         Ok(())
@@ -265,7 +279,9 @@ impl<'o> World<'o> {
             Event::Step(_) => {}
             Event::Start => self.start(),
             Event::Wake(generation) => {
-                if generation == self.generation {
+                // One that was overtaken by an earlier one wakes nobody: each would ask for the next, and they would be more
+                // and more.
+                if generation == self.generation && self.wakes_at.is_some_and(|at| at <= self.now) {
                     self.wakes_at = None;
                     self.drive();
                 }
@@ -339,7 +355,8 @@ impl<'o> World<'o> {
     /// Lets the process ask all that it wants to, and sees that it is woken in time.
     fn drive(&mut self) {
         let Some(process) = &mut self.process else { return };
-        let (requests, wake) = process.next(self.now);
+        let (requests, wake) = process.next(self.now, &self.words);
+        self.wrong = process.asked_first(&requests, &self.confirmed).err().or(self.wrong.take());
         for request in requests {
             self.send(request);
         }

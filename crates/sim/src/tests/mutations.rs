@@ -152,6 +152,46 @@ fn what_a_first_delivery_met_and_kept_is_caught() {
 }
 
 #[test]
+fn a_breaker_that_counts_what_is_gone_is_caught() {
+    let all = |step: fn(u8) -> Step| (0..14).map(step);
+    let put = || all(|name| Step::Put(Workload, name, 0));
+    // All of them are deleted one by one, which nobody is asked about, and made anew; then the placement goes.
+    let steps: Vec<_> = put()
+        .chain([Step::Place(0, 0, 1)])
+        .map(|step| (10, step))
+        .chain(all(|name| Step::Delete(Workload, name)).map(|step| (20_000, step)))
+        .chain(put().map(|step| (60_000, step)))
+        .chain([(90_000, Step::Displace(0))])
+        .collect();
+    engine::break_on_purpose(Some(engine::Mutation::CountTheGone));
+    says(&caught_by(Mutations::default(), &steps), "went unasked");
+    engine::break_on_purpose(None);
+}
+
+#[test]
+fn a_breaker_that_lets_all_go_is_caught() {
+    says(&caught_in_engine(engine::Mutation::LetAllGo), "went unasked");
+}
+
+#[test]
+fn a_scope_that_is_withdrawn_part_by_part_is_caught() {
+    let steps: Vec<_> = (0..14)
+        .map(|name| Step::Put(Workload, name, 0))
+        .chain([Step::Place(0, 0, 1)])
+        .map(|step| (10, step))
+        .chain([(20_000, Step::Displace(0))])
+        .collect();
+    engine::break_on_purpose(Some(engine::Mutation::PartByPart));
+    says(&caught_by(Mutations::default(), &steps), "went unasked");
+    engine::break_on_purpose(None);
+}
+
+#[test]
+fn a_word_that_holds_of_whatever_comes_later_is_caught() {
+    says(&caught_in_engine(engine::Mutation::AnyCopy), "went unasked");
+}
+
+#[test]
 fn the_first_page_taken_for_the_whole_list_is_caught() {
     says(&caught_in_store(store::Mutation::HalfAList), "edge");
 }

@@ -3,6 +3,7 @@
 use mailboat_object::key::ClusterId;
 
 use super::{Event, WORKSPACE_ENDS_AFTER, World};
+use crate::process::Process;
 use crate::roles::edge;
 use crate::script::{BOUND, Step, Workspace};
 use crate::servers::cluster_of;
@@ -109,11 +110,21 @@ impl World<'_> {
             Step::Pause(milliseconds) => {
                 self.stands_until = self.stands_until.max(self.now + u64::from(*milliseconds));
             }
+            Step::Confirm => self.confirm(),
             Step::Noise(percent) => self.noise = u64::from(*percent),
         }
         for server in 0..self.servers.machines.len() {
             self.pump_all(server);
         }
+    }
+
+    /// Somebody confirms all that is held, and leaves it at that.
+    fn confirm(&mut self) {
+        for (change, losers) in self.process.as_ref().map(Process::held).unwrap_or_default() {
+            self.report.confirmed += u64::from(self.words.insert(change));
+            self.confirmed.extend(losers);
+        }
+        self.drive();
     }
 
     /// The export's bindings are told its present identity, one by one; within a second on real servers.
