@@ -188,7 +188,20 @@ fn a_scope_that_is_withdrawn_part_by_part_is_caught() {
 
 #[test]
 fn a_word_that_holds_of_whatever_comes_later_is_caught() {
-    says(&caught_in_engine(engine::Mutation::AnyCopy), "went unasked");
+    // Somebody confirms that a placement goes, makes it anew, and takes it away once more.
+    let steps: Vec<_> = (0..14)
+        .map(|name| (10, Step::Put(Workload, name, 0)))
+        .chain([
+            (11, Step::Place(0, 0, 1)),
+            (20_000, Step::Displace(0)),
+            (40_000, Step::Confirm),
+            (60_000, Step::Place(0, 0, 1)),
+            (90_000, Step::Displace(0)),
+        ])
+        .collect();
+    engine::break_on_purpose(Some(engine::Mutation::AnyCopy));
+    says(&caught_by(Mutations::default(), &steps), "went unasked");
+    engine::break_on_purpose(None);
 }
 
 #[test]
