@@ -55,7 +55,11 @@ impl Engine {
             self.breaker.evaluated(&scope, unlisted == Some(Unlisted::Stalled));
         }
         for id in unsettled {
-            self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+            match self.slots.get_mut(id) {
+                // It is planned when its call is done.
+                Some(state) if state.under_way => state.again = true,
+                _ => self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live),
+            }
         }
     }
 

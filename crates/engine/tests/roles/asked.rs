@@ -136,6 +136,29 @@ fn what_somebody_wants_again_is_not_asked_about_any_more() {
     assert_eq!(world.engine.held_by_scope().count(), 0);
 }
 
+/// A withdrawal is as large as it is, whatever is on its way to some of the copies.
+#[test]
+fn what_is_being_written_when_it_is_to_go_counts_with_the_rest() {
+    let mut world = world();
+    for number in 0..MANY {
+        world.put(&numbered("workload", number), config_map("1"));
+    }
+    place(&mut world, &[FLORIN]);
+    world.servers.get_mut(&copy().cluster).unwrap().link = Link::Hangs;
+    for number in 0..MANY - 8 {
+        world.put(&numbered("workload", number), config_map("2"));
+    }
+    world.run();
+    place(&mut world, &[]);
+    let held: Vec<_> = world.engine.held_by_scope().map(|(_, _, count)| count).collect();
+    assert_eq!(held, [MANY], "the others went by themselves");
+    world.servers.get_mut(&copy().cluster).unwrap().link = Link::Up;
+    world.give_up();
+    world.run();
+    assert_eq!(left(&world), MANY);
+    question(&world, MANY);
+}
+
 /// A copy that another hand took away is no part of what a share is counted by.
 #[test]
 fn what_others_took_away_does_not_make_a_withdrawal_look_small() {
