@@ -523,12 +523,13 @@ impl Engine {
     /// Wants a slot planned. One that nobody claims is settled with its whole scope first.
     pub(crate) fn plan_later(&mut self, slot: SlotId, urgency: Urgency) {
         let Some(state) = self.slots.get_mut(slot) else { return };
+        if state.claims.is_empty() {
+            // Counted with the rest of its scope, also while a call about it is under way.
+            self.unsettled.insert(slot);
+        }
         if state.under_way {
             state.again = true;
             return;
-        }
-        if state.claims.is_empty() {
-            self.unsettled.insert(slot);
         }
         let lane = state
             .claims

@@ -56,14 +56,11 @@ pub enum Work {
 impl Engine {
     /// What to do next.
     pub fn next(&mut self, now: u64, store: &Store) -> Next {
-        for _ in 0..self.options.evaluations {
-            match self.evaluations.pop(now) {
-                Some((evaluation, urgency)) => self.evaluate(store, evaluation, urgency),
-                None => break,
+        if !broken(Mutation::PartByPart) {
+            self.evaluate_some(now, store);
+            if !self.evaluations.is_empty() {
+                return Next::Again;
             }
-        }
-        if !self.evaluations.is_empty() {
-            return Next::Again;
         }
         if !self.unsettled.is_empty() {
             self.settle(store);
@@ -72,7 +69,8 @@ impl Engine {
         self.try_those_away(now);
         while self.flights.places_taken(now) < self.options.in_flight {
             let Some((slot, _)) = self.plans.pop(now) else {
-                if !self.unsettled.is_empty() || self.breaker.is_stirred() {
+                let evaluated = broken(Mutation::PartByPart) && self.evaluate_some(now, store);
+                if evaluated || !self.unsettled.is_empty() || self.breaker.is_stirred() {
                     return Next::Again;
                 }
                 let away = self.away.values().filter(|away| !away.trying).map(|away| away.until).min();
@@ -90,6 +88,18 @@ impl Engine {
             Some(at) => Next::WaitUntil(at),
             None => Next::Idle,
         }
+    }
+
+    /// Evaluates as much as is done in one turn. False if there was nothing.
+    fn evaluate_some(&mut self, now: u64, store: &Store) -> bool {
+        let any = !self.evaluations.is_empty();
+        for _ in 0..self.options.evaluations {
+            match self.evaluations.pop(now) {
+                Some((evaluation, urgency)) => self.evaluate(store, evaluation, urgency),
+                None => break,
+            }
+        }
+        any
     }
 
     /// How a call went.
