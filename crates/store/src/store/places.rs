@@ -238,8 +238,12 @@ impl Store {
         let from = std::mem::replace(&mut shelf.place, to.clone());
         let left = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster));
         let mut held = left.map(Member::take_held).unwrap_or_default();
+        let mut listed_again = false;
         if let Some(track) = self.track_mut(to, kind) {
-            track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
+            for feed in track.feeds.values_mut().filter(|feed| feed.is_complete()) {
+                feed.restart();
+                listed_again = true;
+            }
             let member = track.member(cluster);
             member.total = true;
             if !held.is_empty() {
@@ -247,7 +251,9 @@ impl Store {
             }
         }
         self.restless = true;
-        self.settle(to, kind, Whom::All, out);
+        // What is listed again is in doubt everywhere. Where it is being listed anyway, as while a start reads the bindings of
+        // ten thousand mailboxes one after the other, nothing is different but this cluster.
+        self.settle(to, kind, if listed_again { Whom::All } else { Whom::One(cluster) }, out);
     }
 
     /// Makes room for an object that a place shows; false if another place answers for it.
