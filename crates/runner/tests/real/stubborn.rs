@@ -342,7 +342,9 @@ impl Role for Clerk {
     fn next(&mut self, _: Now, _: &Store, _: &Engine) -> Turn {
         let Some(route) = self.route.take() else { return Turn::default() };
         let kinds = ["services", "persistentvolumeclaims", "namespaces"].map(|kind| KindId::new("", kind));
-        let others = [config_maps(), webhooks(), crate::emptied::barges(), KindId::new("batch", "jobs")];
+        let definitions = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let others =
+            [config_maps(), webhooks(), crate::emptied::barges(), KindId::new("batch", "jobs"), definitions];
         let interests = kinds.into_iter().chain(others).map(|kind| {
             let keep = if kind == config_maps() { Keep::Whole } else { Keep::Head };
             Interest { place: PlaceId::new(EDGE), kind, filter: Filter::All, keep }
