@@ -176,7 +176,7 @@ impl Breaker {
 
     /// Whether a scope is a part of what is counted over all clusters.
     fn joins(&self, scope: &ScopeId) -> bool {
-        scope.is_unclaimed() && !self.apart.contains(scope)
+        scope.is_unclaimed() && !self.apart.contains(scope) && !broken(Mutation::ClusterByCluster)
     }
 
     /// A scope's configuration changed, or a list of its sources is being taken: nothing in it goes before it
@@ -235,7 +235,7 @@ impl Breaker {
     /// Notes that an object may be withdrawn from a slot, if something of its scope is to go and it is not settled that this
     /// goes too.
     pub fn expect(&mut self, scope: &ScopeId, slot: &Key, object: &Uid, when: Expected) {
-        if !self.is_asking(scope) {
+        if !self.is_asking(scope) || broken(Mutation::DecidedAlone) {
             return;
         }
         self.alter(scope, |state| {

@@ -39,6 +39,10 @@ pub enum Mutation {
     PartByPart,
     /// A change is named by the places of what goes, whatever stands there.
     AnyCopy,
+    /// The breaker counts what is decided, and not what may go besides.
+    DecidedAlone,
+    /// What nobody claims is counted cluster by cluster, and not in all of them together.
+    ClusterByCluster,
 }
 
 #[cfg(feature = "mutations")]

@@ -18,6 +18,7 @@ pub mod orders;
 pub mod player;
 pub mod script;
 
+mod claims;
 mod definitions;
 mod failure;
 mod namespaces;

@@ -20,8 +20,8 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
 use crate::roles::{
-    FINALIZER, MANAGER, OWNER, SimRoute, bindings, boats, bound, edge, edge_syncer, mailbox, marks,
-    namespaces, placements, publisher, skiffs, translator, view, workload,
+    FINALIZER, MANAGER, OWNER, SimRoute, bindings, boats, bound, edge, mailbox, marks, namespaces,
+    placements, route_of, skiffs, view, workload,
 };
 use crate::script::{BOUND, Script};
 use crate::servers::{Servers, kind_name};
@@ -71,6 +71,8 @@ pub(crate) struct FollowerState {
     pub(crate) follower: Follower,
     /// The cluster that it reads; none if it reads a view over many.
     pub(crate) cluster: Option<ClusterId>,
+    /// The server that it reads.
+    pub(crate) server: usize,
     pub(crate) kind: KindId,
     asked: Option<Turn>,
     /// When a page or a probe was last asked for, in milliseconds.
@@ -90,18 +92,20 @@ struct Configuration {
     /// When to look again, if a look failed.
     look_at: Option<u64>,
     known: bool,
+    /// It was known before.
+    was_known: bool,
 }
 
 impl FollowerState {
     /// Whether it follows the center, in one workspace or through the view.
     fn is_at_center(&self) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| Servers::of(cluster) == 0)
+        self.server == 0
     }
 }
 
 impl Process {
     pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
-        let Script { edges, waits, .. } = *script;
+        let Script { edges, waits, claims, .. } = *script;
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
         let finalizer = Some(Name::new(FINALIZER));
@@ -130,12 +134,14 @@ impl Process {
         for number in 0..edges {
             // Not everybody may read namespaces: where they are not shown, a refusal tells that one is missing.
             let kinds = [boats(), namespaces()];
-            process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
+            if claims && number + 1 == edges {
+                process.follow_by_claim(&edge(number), &mut news);
+                process.tally.claimed = Some(edge(number));
+            } else {
+                process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
+            }
             let id = DestinationId(u32::from(number));
             process.engine.destination(Destination { id, cluster: edge(number) });
-        }
-        for route in [edge_syncer(waits), publisher()] {
-            process.engine.configure(&process.store, &route.head().id.clone(), Some(Arc::new(route)));
         }
         if mutations.configuration_known_early {
             process.engine.configuration_known(Some(1));
@@ -159,11 +165,19 @@ impl Process {
         self.follow_at(&place, Some(cluster), kinds, news);
     }
 
+    /// What stands in a cluster is shown by a view, as long as a binding there accepts the claim on it.
+    fn follow_by_claim(&mut self, cluster: &ClusterId, news: &mut Vec<News>) {
+        let place = PlaceId(cluster.0.clone());
+        self.store.open(&place, Nature::View, [endpoint()], news);
+        self.engine.cluster(cluster.clone(), Abilities { apply: true, whole: true });
+        self.follow_at(&place, None, &[bindings(), boats()], news);
+    }
+
     /// The export's endpoint slice was read: its view is open where it says, or nowhere.
     fn open_view(&mut self, url: bool, news: &mut Vec<News>) {
         self.store.open(&view(), Nature::View, url.then(endpoint), news);
         self.store.served_by(&view(), &center());
-        for one in self.followers.iter_mut().filter(|one| one.cluster.is_none()) {
+        for one in self.followers.iter_mut().filter(|one| one.cluster.is_none() && one.server == 0) {
             one.follower.stop();
         }
         if url {
@@ -205,6 +219,7 @@ impl Process {
                 self.followers.push(FollowerState {
                     follower,
                     cluster: cluster.cloned(),
+                    server: Servers::of(&ClusterId(place.0.clone())),
                     kind: kind.clone(),
                     asked: None,
                     asked_at: 0,
@@ -353,7 +368,7 @@ impl Process {
             Request::Call(_, call, _) => Some(call),
             _ => None,
         });
-        self.tally.check(&self.store, calls, confirmed)
+        self.tally.check(&self.store, calls, self.configuration.was_known, confirmed)
     }
 
     /// How a slot stands, for people.
@@ -471,7 +486,7 @@ impl Process {
 
     fn configure_present(&mut self) -> Vec<Name> {
         let Ok(range) = self.store.range(&workload(), &placements(), None) else { return Vec::new() };
-        let routes: Vec<_> = range.map(|placement| translator(placement, self.waits)).collect();
+        let routes: Vec<_> = range.map(|placement| route_of(placement, self.waits)).collect();
         let mut present = Vec::new();
         for route in routes {
             let id = route.head().id.clone();
@@ -495,7 +510,7 @@ impl Process {
             self.tally.learned();
             self.engine.configure(&self.store, &RouteId(name), None);
         }
-        self.configuration.known = true;
+        (self.configuration.known, self.configuration.was_known) = (true, true);
         self.engine.configuration_known(Some(revision));
     }
 }

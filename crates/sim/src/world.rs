@@ -111,6 +111,8 @@ pub(crate) struct World<'o> {
     stale: BTreeMap<usize, u8>,
     /// The process stands still until then.
     stands_until: u64,
+    /// How much the process's clock has gained by jumps, in milliseconds.
+    ahead: u64,
     /// Whether the export's endpoint slice has a URL.
     url: bool,
     /// The number of the state that the center was last restored to.
@@ -185,7 +187,7 @@ impl<'o> World<'o> {
             now: 0,
             number: 0,
             heap: BTreeMap::new(),
-            servers: Servers::new(edges, seed),
+            servers: Servers::new(script, seed),
             process: None,
             generation: 0,
             wakes_at: None,
@@ -194,6 +196,7 @@ impl<'o> World<'o> {
             noise: 0,
             stale: BTreeMap::new(),
             stands_until: 0,
+            ahead: 0,
             url: true,
             restored_at: None,
             reconnected_at: 0,
@@ -217,6 +220,11 @@ impl<'o> World<'o> {
 
     fn schedule(&mut self, after: u64, event: Event) {
         self.schedule_at(self.now + after, event);
+    }
+
+    /// What the process's clock shows. It goes as time does, and jumps ahead; no clock that it measures by ever goes back.
+    fn clock(&self) -> u64 {
+        self.now + self.ahead
     }
 
     fn draw(&mut self, below: u64) -> u64 {
@@ -322,7 +330,7 @@ impl<'o> World<'o> {
                 }
             }
             Event::Slice(generation, url) => {
-                let now = self.now;
+                let now = self.clock();
                 if let Some(process) = self.process.as_mut().filter(|_| generation == self.generation) {
                     process.slice(now, url);
                     self.drive();
@@ -336,7 +344,8 @@ impl<'o> World<'o> {
         self.report.starts += 1;
         self.oracle.process_began();
         let seed = self.seed ^ self.generation;
-        self.process = Some(Process::start(self.now, &self.shape, self.url, seed, self.options.mutations));
+        self.process =
+            Some(Process::start(self.clock(), &self.shape, self.url, seed, self.options.mutations));
         self.drive();
     }
 
@@ -354,14 +363,15 @@ impl<'o> World<'o> {
 
     /// Lets the process ask all that it wants to, and sees that it is woken in time.
     fn drive(&mut self) {
+        let clock = self.clock();
         let Some(process) = &mut self.process else { return };
-        let (requests, wake) = process.next(self.now, &self.words);
+        let (requests, wake) = process.next(clock, &self.words);
         self.wrong = process.asked_first(&requests, &self.confirmed).err().or(self.wrong.take());
         for request in requests {
             self.send(request);
         }
         if let Some(wake) = wake {
-            let at = wake.max(self.now + 1);
+            let at = wake.saturating_sub(self.ahead).max(self.now + 1);
             if self.wakes_at.is_none_or(|before| at < before) {
                 self.wakes_at = Some(at);
                 self.schedule_at(at, Event::Wake(self.generation));
@@ -384,10 +394,8 @@ impl<'o> World<'o> {
         let Some(process) = &self.process else { return false };
         let mut running = process.followers.iter().filter(|one| one.follower.is_running());
         // While the view has no URL, nobody follows what it shows.
-        running.clone().any(|one| one.cluster.is_none())
-            && running.all(|one| {
-                one.cluster.as_ref().is_some_and(|cluster| Servers::of(cluster) != 0) || one.read >= restored
-            })
+        running.clone().any(|one| one.cluster.is_none() && one.server == 0)
+            && running.all(|one| one.server != 0 || one.read >= restored)
     }
 
     /// All faults end. What is lost stays lost, and dead streams are found out by their time.
@@ -396,6 +404,7 @@ impl<'o> World<'o> {
         self.stale.clear();
         self.partitioned.clear();
         self.slice(true);
+        self.servers.answer_claim(true);
     }
 
     /// Users define, bind and serve again what they had taken away. Where that cannot go because what is in it waits for its

@@ -2,6 +2,7 @@
 //! objects, as skeleton routes over a small server, without a special case for any of them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod any_order;
 mod asked;
 mod definitions;
 mod delivery;
@@ -22,5 +23,6 @@ mod sought;
 mod standing;
 mod telling;
 mod unclaimed;
+mod warrants;
 mod withdrawal;
 mod world;

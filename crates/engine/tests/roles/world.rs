@@ -100,6 +100,24 @@ impl World {
         }
     }
 
+    /// The process starts again, and what it lists comes in another order: cluster by cluster, kind by kind, and object by object.
+    pub(crate) fn restart_in(&mut self, order: &mut Order, kinds: &[&str]) {
+        self.restart(&[]);
+        let clusters: Vec<ClusterId> = self.servers.keys().cloned().collect();
+        let mut feeds: Vec<_> =
+            clusters.iter().flat_map(|at| kinds.iter().map(move |kind| (at, *kind))).collect();
+        order.shuffle(&mut feeds);
+        for (cluster, kind) in feeds {
+            let cluster = cluster.0.as_str();
+            self.begin_to_follow(cluster, kind, Filter::All);
+            let id = key(cluster, kind, "", "");
+            let mut page = self.servers[&id.cluster].list(&id.kind);
+            order.shuffle(page["items"].as_array_mut().unwrap());
+            self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+            self.watch(cluster, kind);
+        }
+    }
+
     /// Follows a kind in a cluster from now on, and lists it.
     pub(crate) fn follow(&mut self, cluster: &str, kind: &str) {
         self.begin_to_follow(cluster, kind, Filter::All);
@@ -258,6 +276,31 @@ impl World {
         );
     }
 
+    /// Runs until nothing is left to do. Calls are under way together, and reach their servers in an order of their own.
+    pub(crate) fn run_in(&mut self, order: &mut Order) {
+        let mut under_way = Vec::new();
+        for _ in 0..200_000 {
+            self.deliver_events();
+            let next = self.engine.next(self.now, &self.store);
+            let waits = matches!(next, Next::Idle | Next::WaitUntil(_));
+            match next {
+                Next::Look(..) | Next::Call(..) => under_way.push(next),
+                Next::Idle if under_way.is_empty() => return,
+                Next::WaitUntil(at) if under_way.is_empty() && at > self.now + 600_000 => return,
+                Next::WaitUntil(at) if under_way.is_empty() => self.now = at.max(self.now + 1),
+                Next::Again | Next::Idle | Next::WaitUntil(_) => {}
+            }
+            if !under_way.is_empty() && (waits || order.below(3) == 0) {
+                match under_way.swap_remove(order.below(under_way.len())) {
+                    Next::Look(ticket, source) => self.look(ticket, &source),
+                    Next::Call(ticket, call) => self.answer(ticket, call),
+                    other => panic!("{other:?} is not under way"),
+                }
+            }
+        }
+        panic!("the engine does not come to rest");
+    }
+
     /// Runs for so long at most, for what never comes to rest by itself.
     pub(crate) fn run_for(&mut self, milliseconds: u64) {
         let end = self.now + milliseconds;
@@ -361,6 +404,27 @@ impl World {
 
     pub(crate) fn object(&self, key: &Key) -> Option<&Value> {
         self.servers[&key.cluster].objects.get(key)
+    }
+}
+
+/// An order of things that is drawn from a number.
+pub(crate) struct Order(pub(crate) u64);
+
+impl Order {
+    /// The next draw: a number below another.
+    pub(crate) fn below(&mut self, below: usize) -> usize {
+        // Sebastiano Vigna's SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.0;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((drawn ^ (drawn >> 31)) % below as u64).unwrap()
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            things.swap(last, self.below(last + 1));
+        }
     }
 }
 

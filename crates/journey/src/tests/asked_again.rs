@@ -18,6 +18,33 @@ fn play(then: impl IntoIterator<Item = Line>) -> Report {
     world::play(11, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
+/// The same at a syncer that is told by users: eight boats and eight ConfigMaps are asked for, then none, and then all again.
+fn tell(then: impl IntoIterator<Item = Line>) -> Report {
+    let mailbox = Site::Mailbox(0);
+    let both = |name: u8| [Cargo::Boat, Cargo::ConfigMap].map(|cargo| Step::Put(mailbox, cargo, name, 0));
+    let mut lines: Vec<Line> = (0..8).flat_map(both).map(|step| (1, step)).collect();
+    lines.extend([
+        (20, Step::Tell(0, 0xff, 0xff)),
+        (60_000, Step::Tell(0, 0, 0)),
+        (120_000, Step::Confirm(0)),
+        (180_000, Step::Tell(0, 0xff, 0xff)),
+    ]);
+    lines.extend(then);
+    let script = Script { center: false, bound: false, edges: 1, lines };
+    world::play(10, &script, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+#[test]
+fn a_syncer_asks_about_the_same_withdrawal_again() {
+    let placed = tell([]);
+    assert!(placed.arrived >= 16 && placed.deletions >= 16, "{placed}");
+    let asked = tell([(240_000, Step::Tell(0, 0, 0))]);
+    let as_placed = (placed.arrived, placed.deletions);
+    assert_eq!((asked.arrived, asked.deletions), as_placed, "the word that stayed let them go: {asked}");
+    let confirmed = tell([(240_000, Step::Tell(0, 0, 0)), (300_000, Step::Confirm(0))]);
+    assert!(confirmed.arrived < 16 && confirmed.deletions > placed.deletions, "{confirmed}");
+}
+
 #[test]
 fn the_same_withdrawal_is_asked_about_again() {
     let placed = play([]);
