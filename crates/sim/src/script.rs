@@ -196,7 +196,7 @@ impl Script {
             at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
             dice.step(edges, &mut at, &mut lines);
         }
-        if seed % CROWDED_OF == 0 && edges < 5 {
+        if seed.is_multiple_of(CROWDED_OF) && edges < 5 {
             // Drawn by itself, so that the others stay as they are.
             Dice(Seeded(seed ^ 0x00c0_3d00)).crowd(edges, at, &mut lines);
         }
@@ -261,7 +261,7 @@ impl Dice {
         let bits = 1 << self.number(edges.into()) | 1 << self.number(edges.into());
         let place = Step::Place(0, 0, bits);
         lines.extend(put().chain([place.clone()]).map(|step| (9, step)));
-        for _ in 0..self.number(WAVES) + 1 {
+        for _ in 0..=self.number(WAVES) {
             let at = 20_000 + self.number(end.max(1));
             let mut wave = match self.below(6) {
                 0 => vec![Step::Displace(0)],

@@ -287,12 +287,11 @@ impl World {
             let next = self.engine.next(self.now, &self.store);
             let waits = matches!(next, Next::Idle | Next::WaitUntil(_));
             match next {
-                Next::Again => {}
                 Next::Look(..) | Next::Call(..) => under_way.push(next),
                 Next::Idle if under_way.is_empty() => return,
                 Next::WaitUntil(at) if under_way.is_empty() && at > self.now + 600_000 => return,
                 Next::WaitUntil(at) if under_way.is_empty() => self.now = at.max(self.now + 1),
-                Next::Idle | Next::WaitUntil(_) => {}
+                Next::Again | Next::Idle | Next::WaitUntil(_) => {}
             }
             if !under_way.is_empty() && (waits || order.below(3) == 0) {
                 match under_way.swap_remove(order.below(under_way.len())) {
