@@ -128,6 +128,8 @@ struct Anywhere {
     asked: bool,
     /// Something of it changed since its slots were told to wait.
     stirred: bool,
+    /// Its clusters whose slots were told to wait: among ten thousand mailboxes these are few, and every delivery asks.
+    told: BTreeSet<ScopeId>,
 }
 
 /// How much would go, and of how much.
@@ -158,7 +160,8 @@ impl Breaker {
     /// A breaker with its own threshold.
     pub fn new(threshold: Threshold) -> Self {
         let scope = ScopeId::unclaimed_anywhere();
-        let anywhere = Anywhere { scope, tally: Tally::default(), asked: false, stirred: false };
+        let anywhere =
+            Anywhere { scope, tally: Tally::default(), asked: false, stirred: false, told: BTreeSet::new() };
         Self {
             threshold,
             scopes: BTreeMap::new(),
@@ -368,8 +371,9 @@ impl Breaker {
     pub fn take_misinformed(&mut self) -> Vec<Key> {
         let mut stirred = std::mem::take(&mut self.stirred);
         if std::mem::take(&mut self.anywhere.stirred) {
-            let told = self.scopes.iter().filter(|(scope, state)| self.joins(scope) && state.told.is_some());
-            stirred.extend(told.map(|(scope, _)| scope.clone()));
+            let Self { scopes, anywhere, .. } = self;
+            anywhere.told.retain(|scope| scopes.get(scope).is_some_and(|state| state.told.is_some()));
+            stirred.extend(anywhere.told.iter().cloned());
         }
         let mut slots = Vec::new();
         for scope in stirred {
@@ -379,10 +383,14 @@ impl Breaker {
                 Word::Waits => Some(Told::Wait),
                 Word::Asks => Some(Told::Ask(state.change())),
             };
+            let joins = self.joins(&scope);
             let Some(state) = self.scopes.get_mut(&scope) else { continue };
             let before = std::mem::replace(&mut state.told, now);
             if before != now && before.is_some() {
                 slots.extend(state.proposed.keys().cloned());
+            }
+            if joins && now.is_some() {
+                self.anywhere.told.insert(scope);
             }
         }
         slots
