@@ -119,10 +119,13 @@ impl Story {
 
     fn find(&mut self, cluster: usize) {
         if self.lost.remove(&cluster) {
-            // What happened meanwhile is told by the list.
+            // What happened meanwhile is told by a list.
             let kind = key(CLUSTERS[cluster], "configmaps", "", "");
             let server = self.world.servers.get_mut(&kind.cluster).unwrap();
             server.events.retain(|(key, ..)| key.kind != kind.kind);
+            self.world.find_again(CLUSTERS[cluster], "configmaps");
+            // Where a watch would go on instead: nobody kept what it would have to tell.
+            self.world.expire(CLUSTERS[cluster], "configmaps");
             self.world.find_again(CLUSTERS[cluster], "configmaps");
         }
     }
@@ -225,4 +228,15 @@ proptest! {
         story.run();
         story.ends_well();
     }
+}
+
+#[test]
+fn a_source_made_anew_while_nobody_looks_is_copied_again() {
+    let mut story = Story::new();
+    story.take(&Step::Remove { name: 3 });
+    story.run();
+    story.take(&Step::Link { cluster: 3, up: false });
+    story.take(&Step::Put { name: 3, placed: true });
+    story.run();
+    story.ends_well();
 }

@@ -204,6 +204,12 @@ impl World {
         self.feed(cluster, kind, Input::Fault(&fault));
     }
 
+    /// A watch cannot go on: the server has forgotten what it would have to tell.
+    pub(crate) fn expire(&mut self, cluster: &str, kind: &str) {
+        let fault = Fault::new(FaultKind::Expired, "too old resource version");
+        self.feed(cluster, kind, Input::Fault(&fault));
+    }
+
     /// The link is back: the follower probes, and resumes or lists.
     pub(crate) fn find_again(&mut self, cluster: &str, kind: &str) {
         let id = key(cluster, kind, "", "");
