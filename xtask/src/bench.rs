@@ -24,7 +24,7 @@ const MEASURED: [(&str, &str); 3] =
 const CARRYING: [&str; 2] = ["hop", "syncer"];
 const CARRIER: &str = "carrier";
 /// The benchmarks that take the names of cases as arguments.
-const WITH_CASES: [&str; 2] = ["center", "hub"];
+const WITH_CASES: [&str; 4] = ["center", "hop", "hub", "syncer"];
 /// How long a release build may take on a fresh machine.
 const BUILD_LIMIT: Duration = Duration::from_hours(1);
 /// How long one benchmark may take.
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Which benchmarks to run; all, if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Run only this case of a benchmark that knows its cases apart (`center`, `hub`); may be given several times
+    /// Run only this case of a benchmark that knows its cases apart (`center`, `hop`, `hub`, `syncer`); may be given several times
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
     /// Print one JSON object a line: bench, case, metric, value, unit, beside, ratio, bar, holds

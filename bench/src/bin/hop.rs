@@ -19,11 +19,12 @@ const BARS: Bars = Bars {
 };
 
 fn main() -> Result<()> {
+    let cases: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(&cases))
 }
 
-async fn measure() -> Result<()> {
+async fn measure(cases: &[String]) -> Result<()> {
     let many_deletes = "--delete-collection-workers=16";
     let edge = |name: &str| EdgeSpec::bare(name).with_apiserver_flag(many_deletes);
     let world = World::builder().edge_with(edge("source")).edge_with(edge("target"));
@@ -35,5 +36,5 @@ async fn measure() -> Result<()> {
     let (source, target) = (open("source").await?, open("target").await?);
     let carrier = |name, role: &str| Carrier::of(name, role, &source.kubeconfig, &target.kubeconfig);
     let (ours, floor) = (carrier("engine", "engine")?, carrier("bare loop", "floor")?);
-    Trial { bench: "hop", source, target, ours, floor, bars: BARS }.run().await
+    Trial { bench: "hop", source, target, ours, floor, bars: BARS }.run(cases).await
 }

@@ -30,11 +30,12 @@ const BARS: Bars = Bars {
 };
 
 fn main() -> Result<()> {
+    let cases: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(&cases))
 }
 
-async fn measure() -> Result<()> {
+async fn measure(cases: &[String]) -> Result<()> {
     let program = mailboat_bench::program_beside(PROGRAM)?;
     let edge = EdgeSpec::bare("edge").with_apiserver_flag("--delete-collection-workers=16");
     let world = World::builder().center().edge_with(edge).start().await.context("starting the testbed")?;
@@ -57,7 +58,7 @@ async fn measure() -> Result<()> {
         log: Some(world.folder().join("syncer.log")),
     };
     let floor = Carrier::of("bare loop", "floor", &source.kubeconfig, &target.kubeconfig)?;
-    Trial { bench: "syncer", source, target, ours, floor, bars: BARS }.run().await
+    Trial { bench: "syncer", source, target, ours, floor, bars: BARS }.run(cases).await
 }
 
 /// Makes a workspace a mailbox: the kinds of the configuration, and one that asks for everything of the namespace.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use mailboat_cluster::{Cluster, Transport};
 use mailboat_engine::engine::{Engine, Options};
-use mailboat_engine::mark::{OwnerId, StandardMarks};
+use mailboat_engine::mark::{Marks, OwnerId, StandardMarks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
 use mailboat_engine::want::{Body, Hold, Origin, Policy, Want};
 use mailboat_object::{ClusterId, Keep, Key, KindId, Limits, Name, Object};
@@ -21,14 +21,15 @@ const TO: DestinationId = DestinationId(0);
 /// Carries until it is killed.
 pub async fn carry(from: &Cluster, to: &Cluster) -> Result<()> {
     let options = Options { in_flight: IN_FLIGHT, ..Options::default() };
-    let marks = StandardMarks::new(owner());
-    let mut carrier = Carrier::new(Engine::new(owner(), Name::new(MANAGER), vec![Arc::new(marks)], options));
+    let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(owner()));
+    let engine = Engine::new(owner(), Name::new(MANAGER), vec![Arc::clone(&marks)], options);
+    let mut carrier = Carrier::new(engine);
     let mut followers = Followers::new(Store::new(), Settings::default(), 1);
     // Sources whole, copies as heads.
     let from = reach(&mut carrier, &mut followers, "source", from, Keep::Whole)?;
     let to = reach(&mut carrier, &mut followers, "target", to, Keep::Head)?;
     carrier.engine_mut().destination(Destination { id: TO, cluster: to });
-    let route = Hop::new(&from);
+    let route = Hop::new(&from, marks);
     let id = route.head.id.clone();
     carrier.engine_mut().configure(followers.store(), &id, Some(Arc::new(route)));
     carrier.engine_mut().configuration_known(Some(1));
@@ -76,8 +77,8 @@ struct Hop {
 }
 
 impl Hop {
-    fn new(from: &ClusterId) -> Self {
-        let policy = Policy::plain(Arc::new(StandardMarks::new(owner())));
+    fn new(from: &ClusterId, marks: Arc<dyn Marks>) -> Self {
+        let policy = Policy::plain(marks);
         Self {
             head: RouteHead::new(Name::new("hop")).reading([Sources {
                 place: PlaceId(from.0.clone()),

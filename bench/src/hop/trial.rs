@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
 
 use super::carrier::{Carrier, Running};
@@ -20,6 +20,9 @@ const BACKLOG_OBJECTS: usize = 10_000;
 /// After everything stands: until the last answers and events have come.
 const CALM: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_mins(5);
+
+/// What can be measured by itself.
+const CASES: [&str; 4] = ["steady", "burst", "rest", "backlog"];
 
 /// The bars that hop and syncer have in common, as ratios to the floor.
 const MOST_MEDIAN: f64 = 1.3;
@@ -64,23 +67,49 @@ struct Outcome {
     latencies: Vec<Vec<f64>>,
     burst: Vec<f64>,
     backlog: Vec<f64>,
+    /// Of a backlog, in microseconds for each object.
+    processor: Vec<f64>,
 }
 
 impl Trial {
-    /// Tries everything and prints what came of it.
-    pub async fn run(&self) -> Result<()> {
+    /// Tries the cases that were asked for, or all of them, and prints what came of it.
+    pub async fn run(&self, cases: &[String]) -> Result<()> {
+        if let Some(unknown) = cases.iter().find(|case| !CASES.contains(&case.as_str())) {
+            bail!("the benchmark has no case '{unknown}'; it has {}", CASES.join(", "));
+        }
+        let asked = |case: &str| cases.is_empty() || cases.iter().any(|one| one == case);
         let (mut ours, mut floor) = (Outcome::default(), Outcome::default());
+        if asked("steady") {
+            self.try_steady(&mut ours, &mut floor).await?;
+        }
+        if asked("burst") {
+            self.try_burst(&mut ours, &mut floor).await?;
+        }
+        if asked("rest") {
+            self.rest().await?;
+        }
+        if asked("backlog") {
+            self.fill().await?;
+            self.try_backlog(&mut ours, &mut floor).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_steady(&self, ours: &mut Outcome, floor: &mut Outcome) -> Result<()> {
         for turn in 0..TURNS {
-            for (carrier, outcome) in self.both(&mut ours, &mut floor) {
+            for (carrier, outcome) in self.both(ours, floor) {
                 let mut latencies = self.steady(carrier).await?;
                 latencies.sort_by(f64::total_cmp);
                 eprintln!("turn {turn}, {}: {}", carrier.name, told(&latencies));
                 outcome.latencies.push(latencies);
             }
         }
-        self.print_latencies(&ours.latencies, &floor.latencies)?;
+        self.print_latencies(&ours.latencies, &floor.latencies)
+    }
+
+    async fn try_burst(&self, ours: &mut Outcome, floor: &mut Outcome) -> Result<()> {
         for turn in 0..TURNS {
-            for (carrier, outcome) in self.both(&mut ours, &mut floor) {
+            for (carrier, outcome) in self.both(ours, floor) {
                 let speed = self.burst(carrier).await?;
                 eprintln!("turn {turn}, {}: burst at {speed:.0} objects/s", carrier.name);
                 outcome.burst.push(speed);
@@ -90,19 +119,30 @@ impl Trial {
             &format!("burst of {BURST_OBJECTS} by {WRITERS} writers"),
             &ours.burst,
             &floor.burst,
-        )?;
-        self.rest().await?;
+        )
+    }
+
+    async fn try_backlog(&self, ours: &mut Outcome, floor: &mut Outcome) -> Result<()> {
         for turn in 0..TURNS {
-            for (carrier, outcome) in self.both(&mut ours, &mut floor) {
-                let (speed, megabytes) = self.backlog(carrier).await?;
+            for (carrier, outcome) in self.both(ours, floor) {
+                let (speed, processor, megabytes) = self.backlog(carrier).await?;
                 eprintln!(
-                    "turn {turn}, {}: backlog at {speed:.0} objects/s, then {megabytes:.1} MB",
+                    "turn {turn}, {}: backlog at {speed:.0} objects/s, {processor:.0} µs of the processor for each, then \
+                     {megabytes:.1} MB",
                     carrier.name
                 );
                 outcome.backlog.push(speed);
+                outcome.processor.push(processor);
             }
         }
-        self.print_throughput(&format!("backlog of {BACKLOG_OBJECTS}"), &ours.backlog, &floor.backlog)
+        let case = format!("backlog of {BACKLOG_OBJECTS}");
+        self.print_throughput(&case, &ours.backlog, &floor.backlog)?;
+        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        Measurement::new(self.bench, &case, "processor time for each object")
+            .value(least(&ours.processor), "µs")
+            .beside(self.floor.name, least(&floor.processor))
+            .print()?;
+        Ok(())
     }
 
     fn both<'a>(
@@ -154,17 +194,29 @@ impl Trial {
         Ok(speed)
     }
 
-    /// All are there before it starts: objects a second from its start until the last is seen; and what is resident then.
-    async fn backlog(&self, carrier: &Carrier) -> Result<(f64, f64)> {
+    /// Sees to it that the source has a backlog, whatever was tried before.
+    async fn fill(&self) -> Result<()> {
+        if self.source.versions().await?.len() >= BACKLOG_OBJECTS {
+            return Ok(());
+        }
+        self.source.empty().await?;
+        self.source.fill((0..BACKLOG_OBJECTS).map(name)).await
+    }
+
+    /// All are there before it starts: objects a second from its start until the last is seen, what it took of the processor
+    /// for each until then, in microseconds, and what is resident after it.
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    async fn backlog(&self, carrier: &Carrier) -> Result<(f64, f64, f64)> {
         self.target.empty().await?;
         let mut arrivals = self.target.arrivals().await?;
         let running = carrier.start()?;
         arrivals.until(BACKLOG_OBJECTS, LIMIT).await?;
+        let processor = running.processor_time()?.as_secs_f64() * 1e6 / BACKLOG_OBJECTS as f64;
         let speed = speed(BACKLOG_OBJECTS, running.begun, &arrivals)?;
         tokio::time::sleep(CALM).await;
         let resident = megabytes(running.resident()?.now_bytes);
         running.end().await?;
-        Ok((speed, resident))
+        Ok((speed, processor, resident))
     }
 
     /// What ours takes while nothing happens: without objects, with a thousand, with ten thousand. Leaves these at the

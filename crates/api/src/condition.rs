@@ -76,6 +76,8 @@ pub mod types {
     pub const WITHDRAWAL_HELD: &str = "WithdrawalHeld";
     /// A placement's deletion waits until what it placed has gone.
     pub const DELETION_WAITS: &str = "DeletionWaits";
+    /// Something that a placement selects acts on its own workspace too.
+    pub const TAKES_EFFECT_HERE: &str = "TakesEffectHere";
     /// Reason: no heartbeat in time.
     pub const REASON_HEARTBEAT: &str = "ErrorHeartbeat";
 }

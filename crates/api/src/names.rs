@@ -91,6 +91,8 @@ pub mod annotation {
     pub const ON_CONFLICT_ADOPT: &str = "adopt";
     /// On a held configuration object: the change id whose withdrawals the user lets go.
     pub const CONFIRM_WITHDRAWAL: &str = "mailboat.dev/confirm-withdrawal";
+    /// On an APIBinding in a mailbox: the kinds that it brings, each with the beginning of the identity it has them by.
+    pub const BRINGS: &str = "mailboat.dev/brings";
     /// On the provider's export: what is held that can be confirmed on no SyncTarget, in a sentence for people.
     pub const WITHDRAWAL_HELD: &str = "mailboat.dev/withdrawal-held";
     /// On a SyncTarget: `namespace/name` of a Secret with the edge's kubeconfig, for installing its syncer.

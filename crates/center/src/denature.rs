@@ -43,6 +43,20 @@ pub fn in_mailbox(kind: &KindId) -> Cow<'_, KindId> {
     denatured(kind).map_or(Cow::Borrowed(kind), Cow::Owned)
 }
 
+/// The kinds that are stored denatured in mailboxes, by their own names.
+pub fn natured_kinds() -> impl Iterator<Item = KindId> {
+    DENATURED.iter().map(|known| KindId::new(known.group, known.plural))
+}
+
+/// Whether objects of a kind act on the workspace that they stand in: kcp asks webhooks and admission policies there, and
+/// counts by quotas. Grants do so as well, and are meant to wherever somebody writes one.
+pub fn acts_on_its_workspace(kind: &KindId) -> bool {
+    match kind.group() {
+        "admissionregistration.k8s.io" => is_denatured_in_center(kind),
+        group => group.is_empty() && kind.resource() == "resourcequotas",
+    }
+}
+
 fn is_denatured_in_center(kind: &KindId) -> bool {
     let is = |known: &BuiltinKind| known.plural == kind.resource() && known.group == kind.group();
     DENATURED.iter().any(is)
@@ -90,6 +104,17 @@ mod tests {
         }
         // Found denatured already, it is not denatured twice.
         assert_eq!(denatured(&kind("roles.rbac.authorization.k8s.io.denatured")), None);
+    }
+
+    #[test]
+    fn webhooks_policies_and_quotas_act_on_their_workspace() {
+        let acting: Vec<String> =
+            natured_kinds().filter(acts_on_its_workspace).map(|kind| kind.to_string()).collect();
+        assert_eq!(acting.len(), 7, "{acting:?}");
+        assert!(acting.contains(&"resourcequotas".to_owned()), "{acting:?}");
+        for stored in natured_kinds().filter_map(|kind| denatured(&kind)) {
+            assert!(!acts_on_its_workspace(&stored), "{stored}");
+        }
     }
 
     #[test]

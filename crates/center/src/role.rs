@@ -7,6 +7,7 @@ mod events;
 mod guard;
 mod installing;
 mod mailboxes;
+mod natured;
 mod passing;
 mod placing;
 mod reading;
@@ -283,8 +284,8 @@ impl CenterRole {
             None if key.kind == api_exports() && key.cluster == self.identity.provider => {
                 self.views.sees_export(object);
             }
-            // Which workspaces are mailboxes is not known yet.
-            None if !self.started => self.reading.early.push(key.clone()),
+            // Which workspaces are mailboxes is not known yet: what stands in them is looked at when it is.
+            None if !self.started => {}
             None => {
                 if is_the_one(key) {
                     self.mailboxes.sees_the_one(object);
@@ -358,18 +359,24 @@ impl CenterRole {
 
     /// Begins to decide, once all that was there at the beginning is known.
     fn start(&mut self, now: Now, store: &Store) {
+        if self.started {
+            return;
+        }
         // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
         let here = |kind: &KindId| self.views.is_listed(&self.provider_place(), kind);
         let known = here(&mailbox::workspaces()) && here(&api_exports());
         let listed = (known && self.views.are_listed()) || broken(Mutation::StartTooEarly);
-        if !self.started && listed {
+        if listed {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
             self.find_orphans();
-            let early = std::mem::take(&mut self.reading.early);
-            for object in early.iter().filter_map(|key| store.get(key).present()) {
-                self.sees(now, object);
+            let clusters: Vec<ClusterId> = self.mailboxes.clusters().cloned().collect();
+            for object in clusters.iter().flat_map(|cluster| store.standing_in(cluster)) {
+                // Of a kind that is in doubt there, nothing is known.
+                if store.get(&object.key).present().is_some() {
+                    self.sees(now, object);
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusR
 use mailboat_object::digest::{Digest, digest_of};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
+use mailboat_store::seen::Seen;
 
 use crate::denature;
 use crate::what::What;
@@ -102,6 +103,24 @@ impl Translator {
         }
     }
 
+    /// Whether an object stands back for one of the same name that is stored denatured beside it, and that goes to the same
+    /// place. The one that somebody keeps for the edges alone is the one that is meant for them.
+    fn stands_back(&self, source: &Object, view: &View<'_>) -> Result<bool, Hold> {
+        let Some(kind) = denature::denatured(&source.key.kind) else { return Ok(false) };
+        if !self.head.sources.iter().any(|sources| sources.kind == kind) {
+            return Ok(false);
+        }
+        let twin = Key { kind, ..source.key.clone() };
+        match view.get(&twin) {
+            Seen::Present(twin) => Ok(self.what.select(twin, view)?.is_some()),
+            Seen::Absent(_) => Ok(false),
+            Seen::Unknown(doubt) => Err(Hold {
+                reason: format!("whether it is also stored denatured is not known: {doubt}"),
+                on: Some(twin),
+            }),
+        }
+    }
+
     /// How a copy is looked after.
     fn policy(&self, source: &Object, view: &View<'_>) -> Result<Arc<Policy>, Hold> {
         if stays_when_unwanted(&source.key.kind) {
@@ -131,8 +150,10 @@ impl Route for Translator {
             return Ok(Selected::nowhere());
         }
         Ok(match self.what.select(source, view)? {
-            Some(because) => Selected { to: Arc::clone(&self.to), by: because.by() },
-            None => Selected::nowhere(),
+            Some(because) if !self.stands_back(source, view)? => {
+                Selected { to: Arc::clone(&self.to), by: because.by() }
+            }
+            _ => Selected::nowhere(),
         })
     }
 
@@ -162,6 +183,7 @@ impl Route for Translator {
             offer
         };
         if let Some((name, body)) = definition::binding_of(source, &self.provider)? {
+            definition::is_brought_otherwise(source, &name, &to.cluster, view)?;
             let bindings = definition::api_bindings();
             let mut wants = vec![want(&bindings, &name, body, staying)];
             let sent = self.what.kinds_sent(source, view)?;

@@ -46,7 +46,8 @@ pub async fn run(arguments: &CenterArguments) -> Result<()> {
     })
 }
 
-async fn set_up(arguments: &InitArguments) -> Result<()> {
+/// Sets up the provider workspace.
+pub(crate) async fn set_up(arguments: &InitArguments) -> Result<()> {
     let connection = Connection::open(arguments.kcp.source(), mailboat_cluster::Settings::default())
         .await
         .map_err(|bad| bad_configuration(&bad, CENTER_FLAG))?;

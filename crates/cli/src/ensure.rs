@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::{before_writing, refusal};
 use crate::flags::{
-    EnsureArguments, Ensured, InventoryFlags, LocationArguments, RemoveArguments, Removed, ServerFlags,
-    WmwArguments,
+    EnsureArguments, Ensured, ImwArguments, InventoryFlags, LocationArguments, RemoveArguments, Removed,
+    ServerFlags, WmwArguments,
 };
 use crate::place::{get, key, list};
 use crate::site::{Made, Site, bind, create, delete, patch, unread, workspace_key};
@@ -33,6 +33,7 @@ const GLANCE: Duration = Duration::from_millis(500);
 pub async fn run(arguments: &EnsureArguments) -> Result<()> {
     match &arguments.what {
         Ensured::Location(location) => ensure_location(location).await,
+        Ensured::Imw(workspace) => ensure_imw(workspace).await,
         Ensured::Wmw(workspace) => ensure_wmw(workspace).await,
     }
 }
@@ -54,15 +55,7 @@ pub(crate) async fn ensure_location(arguments: &LocationArguments) -> Result<()>
         None => None,
     };
     let (path, cluster) = inventory_workspace(&arguments.inventory).await?;
-    let binding = inventory::binding(
-        export::BINDING_IN_INVENTORY_WORKSPACE,
-        &arguments.inventory.provider_workspace,
-        export::EDGE,
-    );
-    if !serves_edges(&cluster, &path).await? && bind(&cluster, &path, &binding).await? == Made::Now {
-        say!("APIBinding {}: made", export::BINDING_IN_INVENTORY_WORKSPACE);
-    }
-    give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
+    prepare_inventory(&cluster, &path, &arguments.inventory.provider_workspace).await?;
     let kept = KeptKubeconfig::of(&arguments.name);
     if let Some(text) = &kubeconfig {
         keep_kubeconfig(&cluster, &path, &kept, text).await?;
@@ -217,8 +210,34 @@ async fn serves_edges(cluster: &Cluster, path: &WorkspacePath) -> Result<bool> {
     }
 }
 
-async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
-    let path = wmw_path(&arguments.name)?;
+/// Makes an inventory workspace: one in which edges can be described, and that the center may read.
+pub(crate) async fn ensure_imw(arguments: &ImwArguments) -> Result<()> {
+    let path = below_root(&arguments.name)?;
+    let site = Site::reach(&arguments.server).await?;
+    let cluster = site.at(&path);
+    if site.make_workspace(&path, None).await? == Made::Now {
+        say!("workspace {path}: made");
+    }
+    prepare_inventory(&cluster, &path, &arguments.provider_workspace).await?;
+    for export_name in [export::WORKLOAD, export::SCHEDULING].into_iter().filter(|_| arguments.kcp_kinds) {
+        let binding = inventory::binding(export_name, &arguments.provider_workspace, export_name);
+        let made = bind(&cluster, &path, &binding).await? == Made::Now;
+        say!("APIBinding {export_name}: {}", if made { "made" } else { "unchanged" });
+    }
+    Ok(())
+}
+
+/// Binds an inventory workspace to our APIs, if it is not, and lets the center in.
+async fn prepare_inventory(cluster: &Cluster, path: &WorkspacePath, provider: &str) -> Result<()> {
+    let binding = inventory::binding(export::BINDING_IN_INVENTORY_WORKSPACE, provider, export::EDGE);
+    if !serves_edges(cluster, path).await? && bind(cluster, path, &binding).await? == Made::Now {
+        say!("APIBinding {}: made", export::BINDING_IN_INVENTORY_WORKSPACE);
+    }
+    give_rights(cluster, path, inventory::center_rights_in_inventory()).await
+}
+
+pub(crate) async fn ensure_wmw(arguments: &WmwArguments) -> Result<()> {
+    let path = below_root(&arguments.name)?;
     let site = Site::reach(&arguments.server).await?;
     let cluster = site.at(&path);
     if site.make_workspace(&path, None).await? == Made::Now {
@@ -282,7 +301,7 @@ async fn refuse_to_unbind(cluster: &Cluster, path: &WorkspacePath) -> Result<()>
 }
 
 async fn remove_wmw(name: &str, server: &ServerFlags) -> Result<()> {
-    let path = wmw_path(name)?;
+    let path = below_root(name)?;
     let site = Site::reach(server).await?;
     let parent = path.parent().map_err(|bad| refusal(bad.to_string()))?;
     let above = site.at(&parent);
@@ -394,8 +413,8 @@ async fn withdraw_one(cluster: &Cluster, key: Key, placement: &Value) -> Result<
     }
 }
 
-/// A workload workspace by its name below the root, or by its whole path.
-fn wmw_path(name: &str) -> Result<WorkspacePath> {
+/// A workspace by its name below the root, or by its whole path.
+fn below_root(name: &str) -> Result<WorkspacePath> {
     let path = if name.contains(':') || name == ROOT { name.to_owned() } else { format!("{ROOT}:{name}") };
     let path = WorkspacePath::parse(&path).map_err(|bad| refusal(bad.to_string()))?;
     path.parent().map_err(|bad| refusal(bad.to_string()))?;

@@ -6,6 +6,7 @@ mod caution;
 mod center;
 mod customize;
 mod hub;
+mod kubestellar;
 mod syncer;
 mod up;
 mod workspaces;
@@ -23,10 +24,11 @@ pub use asking::{PlanArguments, SurveyFlags, WhyArguments, Wording};
 pub use center::{CenterArguments, CenterCommand, InitArguments, KcpFlags};
 pub use customize::CustomizeArguments;
 pub use hub::{HubArguments, HubCommand, HubMode, Simulation};
+pub use kubestellar::{Kubestellar, KubestellarInit, ListSyncingObjects, LogFolder, VersionPart};
 pub use syncer::{BadSyncerFlags, LogFormat, MailboatSyncer, SyncerArguments};
 pub use up::{GivenEdge, UpArguments};
 pub use workspaces::{
-    EnsureArguments, Ensured, GetArguments, InventoryFlags, Listing, LocationArguments,
+    EnsureArguments, Ensured, GetArguments, ImwArguments, InventoryFlags, Listing, LocationArguments,
     PrepForClusterArguments, PrepForSyncerArguments, RemoveArguments, Removed, ServerFlags, Shown,
     WmwArguments, WsArguments, WsCommand,
 };
@@ -56,6 +58,9 @@ pub enum Command {
     /// Older names of commands
     #[command(subcommand, hide = true)]
     Workload(Workload),
+    /// KubeStellar's own commands
+    #[command(subcommand, hide = true)]
+    Kubestellar(Kubestellar),
     Ws(WsArguments),
     Ensure(EnsureArguments),
     Remove(RemoveArguments),

@@ -32,7 +32,8 @@ const EDGE: &str = "mailboat.dev/edge";
 /// Prints objects as kubectl does: one that is asked for by its name as it is, those that are watched one by one, and all
 /// others as a list, however many there are.
 fn print(objects: &[Value], format: Format, arguments: &GetArguments) -> Result<()> {
-    let one_by_one = arguments.watch || (arguments.name.is_some() && objects.len() == 1);
+    let one_by_one =
+        arguments.watch || arguments.one_by_one || (arguments.name.is_some() && objects.len() == 1);
     match format {
         Format::Yaml if one_by_one => documents::print(objects, format),
         Format::Json if one_by_one => {
@@ -46,14 +47,29 @@ fn print(objects: &[Value], format: Format, arguments: &GetArguments) -> Result<
 pub async fn run(arguments: &GetArguments) -> Result<()> {
     let site = Site::reach(&arguments.server).await?;
     let (found, columns) = match arguments.what {
-        Shown::Placements => (of_workspace(&site, arguments, "edgeplacements").await?, placement_columns()),
-        Shown::Edges => (of_workspace(&site, arguments, "synctargets").await?, edge_columns()),
-        Shown::Summary => (of_workspace(&site, arguments, "statussummaries").await?, summary_columns()),
+        Shown::Placements => {
+            (of_workspace(&site, arguments, &[group::EDGE], "edgeplacements").await?, placement_columns())
+        }
+        // An inventory may be described by kcp's own kinds as well.
+        Shown::Edges => {
+            let groups = [group::EDGE, group::WORKLOAD];
+            (of_workspace(&site, arguments, &groups, "synctargets").await?, edge_columns())
+        }
+        Shown::Summary => {
+            (of_workspace(&site, arguments, &[group::EDGE], "statussummaries").await?, summary_columns())
+        }
         Shown::Objects => (of_mailboxes(&site, arguments).await?, object_columns()),
     };
     let named =
         |object: &Value| arguments.name.as_ref().is_none_or(|name| text(object, "/metadata/name") == *name);
-    let objects: Vec<Value> = found.objects.into_iter().filter(|object| named(object)).map(tidy).collect();
+    let acted = |mut object: Value, action: &str| {
+        if arguments.one_by_one && arguments.watch {
+            object["Action"] = Value::from(action);
+        }
+        object
+    };
+    let listed = found.objects.into_iter().filter(|object| named(object)).map(tidy);
+    let objects: Vec<Value> = listed.map(|object| acted(object, "add")).collect();
     if let (Some(name), true) = (&arguments.name, objects.is_empty() && !arguments.watch) {
         return Err(refusal(format!(
             "there is no {} called {name:?} in {}; without a name, all are shown",
@@ -74,10 +90,10 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
     if !arguments.watch {
         return Ok(());
     }
-    let shown = |object: Value| match arguments.output {
+    let shown = |object: Value, action: &str| match arguments.output {
         _ if !named(&object) => Ok(()),
-        Listing::Yaml => write_out(&format!("---\n{}", yaml(&tidy(object)))),
-        Listing::Json => write_out(&format!("{:#}\n", tidy(object))),
+        Listing::Yaml => write_out(&format!("---\n{}", yaml(&acted(tidy(object), action)))),
+        Listing::Json => write_out(&format!("{:#}\n", acted(tidy(object), action))),
         Listing::Table => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
     };
     watch::follow(found.followed, shown).await
@@ -100,19 +116,34 @@ fn tidy(mut object: Value) -> Value {
     object
 }
 
-async fn of_workspace(site: &Site, arguments: &GetArguments, resource: &str) -> Result<Found> {
+async fn of_workspace(
+    site: &Site,
+    arguments: &GetArguments,
+    groups: &[&str],
+    resource: &str,
+) -> Result<Found> {
     let (path, cluster) = site.named(arguments.workspace.as_deref()).await?;
-    let kind = KindId::new(group::EDGE, resource);
-    let listed = list_and_version(&cluster, &kind, "").await.map_err(|fault| match fault.kind {
-        FaultKind::Unserved => refusal(format!(
+    let (mut objects, mut followed) = (Vec::new(), Vec::new());
+    for group in groups {
+        let kind = KindId::new(group, resource);
+        match list_and_version(&cluster, &kind, "").await {
+            Ok((found, from)) => {
+                objects.extend(found);
+                followed.push(Followed { cluster: site.at(&path), kind, from, edge: None });
+            }
+            Err(fault) if fault.kind == FaultKind::Unserved => {}
+            Err(fault) => {
+                return Err(before_writing(&format!("{kind} in {path} cannot be listed"), &fault));
+            }
+        }
+    }
+    if followed.is_empty() {
+        return Err(refusal(format!(
             "the workspace {path} has no {resource}: it has no APIBinding to {}; `ensure location` and `ensure wmw` make \
              one, and --workspace names another workspace",
             group::EDGE
-        )),
-        _ => before_writing(&format!("{resource} in {path} cannot be listed"), &fault),
-    })?;
-    let (objects, from) = listed;
-    let followed = vec![Followed { cluster, kind, from, edge: None }];
+        )));
+    }
     let singular = arguments.what.singular().to_owned();
     Ok(Found { what: singular, place: format!("the workspace {path}"), objects, followed })
 }
@@ -218,14 +249,16 @@ async fn find_kind(cluster: &Cluster, path: &WorkspacePath, asked: &str) -> Resu
     Ok(kind_called(&catalog, asked))
 }
 
-/// A kind by whatever kubectl would know it by: kind, plural, singular, short name, or plural and group.
+/// A kind by whatever kubectl would know it by: kind, plural, singular, short name, or kind or plural and group.
 fn kind_called(catalog: &Catalog, asked: &str) -> Option<KindId> {
     let whole = catalog.iter().find(|served| served.kind.to_string() == asked);
     let lower = asked.to_lowercase();
     let by_name = || {
         catalog.iter().find(|served| {
             let names = [served.resource(), &served.singular, &served.kind_name];
+            let with_group = format!("{}.{}", served.kind_name, served.kind.group());
             names.iter().any(|name| name.to_lowercase() == lower)
+                || with_group.to_lowercase() == lower
                 || served.short_names.iter().any(|short| short.as_str() == lower)
         })
     };

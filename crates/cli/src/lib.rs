@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`flags`] (the one table of commands and flags), [`called`] (which name leads where), then one file
 //! per command: [`syncer`], [`syncer_gen`], [`syncer_remove`], [`ws`], [`ensure`], [`prep`], [`get`], [`why`],
-//! [`plan`], [`api`], [`customize`], [`hub`], [`up`], [`link`], `complete`; `place`, `site` and `survey` are how they
+//! [`plan`], [`api`], [`customize`], [`hub`], [`up`], [`link`], [`kubestellar`], `complete`; `place`, `site` and `survey` are how they
 //! reach servers, [`failure`] how they fail, `documents` and `table` how they
 //! print, `log` what they say while they run, and [`keeper`] keeps a running syncer's token alive.
 
@@ -33,6 +33,7 @@ pub mod flags;
 pub mod get;
 pub mod hub;
 pub mod keeper;
+pub mod kubestellar;
 pub mod link;
 mod log;
 mod output;
@@ -112,6 +113,7 @@ fn carry_out(command: Command) -> Result<()> {
         Command::Workload(flags::Workload::EdgeSync(arguments)) => {
             asynchronously(syncer_gen::run(&arguments))
         }
+        Command::Kubestellar(command) => kubestellar::run(&command),
         Command::SyncerRemove(arguments) => asynchronously(syncer_remove::run(&arguments)),
         Command::Ws(arguments) => asynchronously(ws::run(&arguments)),
         Command::Ensure(arguments) => asynchronously(ensure::run(&arguments)),
@@ -149,7 +151,7 @@ fn command_as_typed() -> clap::Command {
 }
 
 /// Commands make a few requests and end, and a syncer waits for servers most of its time: one thread is enough.
-fn asynchronously(work: impl Future<Output = Result<()>>) -> Result<()> {
+pub(crate) fn asynchronously(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

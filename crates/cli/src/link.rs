@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(
             found,
             [
+                "emc-customize",
                 "kubectl-kcp-workload-edge_sync",
                 "kubectl-kubestellar",
                 "kubectl-kubestellar-syncer_gen",
@@ -84,7 +85,11 @@ mod tests {
                 "kubectl-ws",
                 "kubectl_complete-kubestellar",
                 "kubectl_complete-mailboat",
-                "kubectl_complete-ws"
+                "kubectl_complete-ws",
+                "kubestellar",
+                "kubestellar-list-syncing-objects",
+                "kubestellar-release",
+                "kubestellar-version"
             ]
         );
         for name in names {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Parser as _;
 use mailboat_api::names::{MailboxName, annotation, group};
-use mailboat_cluster::Transport as _;
+use mailboat_cluster::{Cluster, Transport as _};
 use mailboat_object::key::KindId;
-use mailboat_object::wire::FaultKind;
+use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_registration::workspace::WorkspacePath;
 use serde_json::Value;
 
@@ -40,10 +40,9 @@ pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
     let site = Site::reach(&inventory.server).await?;
     let (path, cluster) = site.named(inventory.imw.as_deref()).await?;
     let name = &arguments.name;
-    let target: Option<Value> =
-        get(&cluster, key("", group::EDGE, "synctargets", "", name)).await.map_err(|fault| {
-            before_writing(&format!("the SyncTarget {name} in {path} cannot be read"), &fault)
-        })?;
+    let target = sync_target(&cluster, name).await.map_err(|fault| {
+        before_writing(&format!("the SyncTarget {name} in {path} cannot be read"), &fault)
+    })?;
     let target = target.ok_or_else(|| {
         refusal(format!(
             "there is no SyncTarget {name} in {path}; `ensure location {name} key=value` makes one"
@@ -71,6 +70,22 @@ pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
     })
     .await?;
     syncer_gen::run(&generate(arguments, &mailbox)?).await
+}
+
+/// A SyncTarget of ours, or else one of kcp's own group. A workspace may serve either alone.
+async fn sync_target(cluster: &Cluster, name: &str) -> Result<Option<Value>, Fault> {
+    let mut unserved = None;
+    for group in [group::EDGE, group::WORKLOAD] {
+        match get(cluster, key("", group, "synctargets", "", name)).await {
+            Ok(Some(found)) => return Ok(Some(found)),
+            Ok(None) => unserved = Some(Ok(None)),
+            Err(fault) if fault.kind == FaultKind::Unserved => {
+                unserved.get_or_insert(Err(fault));
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    unserved.unwrap_or(Ok(None))
 }
 
 /// Where the manifest goes.

@@ -79,7 +79,11 @@ async fn stay_up(servers: &Servers, folder: &Folder, running: &mut Running) -> R
     let mut up = Up::start(servers, folder, running, &progress).await?;
     let contexts = folder.file("kubeconfig");
     up.write_contexts(&contexts)?;
-    let root = ServerFlags { kubeconfig: Some(contexts.clone()), context: Some("root".to_owned()) };
+    let root = ServerFlags {
+        kubeconfig: Some(contexts.clone()),
+        context: Some("root".to_owned()),
+        ..ServerFlags::default()
+    };
     let site = Site::reach(&root).await?;
     set_up(&root, &progress).await?;
     running.center(up.center_source.clone(), up.center_is_given);

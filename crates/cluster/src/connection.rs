@@ -256,7 +256,7 @@ impl Connection {
         let (response, slot) = match self.send(lane, to, plain, &session).await {
             Err(error) if error.fault.kind == FaultKind::Away => {
                 // Perhaps the server has moved, or has a new authority, and the files say so already.
-                let moved = if session.is_outdated() { self.renew(&session).await } else { None };
+                let moved = if session.is_outdated() { Box::pin(self.renew(&session)).await } else { None };
                 match moved {
                     Some(session) => return self.send(lane, to, plain, &session).await,
                     None => return Err(error),
@@ -267,7 +267,7 @@ impl Connection {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok((response, slot));
         }
-        match self.renew(&session).await {
+        match Box::pin(self.renew(&session)).await {
             Some(renewed) if !renewed.says_the_same_as(&session) => {
                 self.send(lane, to, plain, &renewed).await
             }
@@ -300,13 +300,14 @@ impl Connection {
             (state.session.clone(), look)
         };
         if session.is_ending() || (look && session.is_outdated()) {
-            return self.renew(&session).await.unwrap_or(session);
+            return Box::pin(self.renew(&session)).await.unwrap_or(session);
         }
         session
     }
 
     /// Reads the configuration again, unless somebody did since `seen`. `None`: there is nothing newer. A
-    /// file that is just being written is not understood; then the old session serves on.
+    /// file that is just being written is not understood; then the old session serves on. Boxed by whoever waits
+    /// for it: it is rare and large, and every request would have room for it.
     async fn renew(&self, seen: &Session) -> Option<Arc<Session>> {
         let _turn = self.0.renewing.acquire().await.ok();
         let current = {

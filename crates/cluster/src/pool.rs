@@ -128,7 +128,8 @@ impl Pool {
         if let Some((_, fault)) = links.lock().failed.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(fault.clone());
         }
-        match self.open().await {
+        // Apart, because it is rare and large: every request would have room for it.
+        match Box::pin(self.open()).await {
             Ok(link) => {
                 let link = Arc::new(link);
                 let slot = Slot::take(&link);

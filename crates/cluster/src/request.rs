@@ -118,6 +118,9 @@ pub(crate) fn of_call(call: &Call, served: &Served) -> Result<Plain, Fault> {
         Verb::Apply { body, manager, force } => {
             query.add("fieldManager", manager);
             query.add("force", if *force { "true" } else { "false" });
+            // A server takes an apply's body for YAML, and reads it a second time only to warn of members that it has twice.
+            // That a field is not in the schema is an error all the same.
+            query.add("fieldValidation", "Ignore");
             (Method::PATCH, Some(APPLY), bytes_of(body))
         }
         Verb::Merge { body, manager } => {

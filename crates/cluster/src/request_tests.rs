@@ -65,11 +65,11 @@ fn every_verb_becomes_the_request_that_api_servers_expect() {
         ),
         (
             Verb::Apply { body: body(), manager: manager(), force: true },
-            "PATCH /apis/apps/v1/namespaces/till/deployments/pos?fieldManager=mailboat-syncer&force=true application/apply-patch+yaml",
+            "PATCH /apis/apps/v1/namespaces/till/deployments/pos?fieldManager=mailboat-syncer&force=true&fieldValidation=Ignore application/apply-patch+yaml",
         ),
         (
             Verb::Apply { body: body(), manager: manager(), force: false },
-            "PATCH /apis/apps/v1/namespaces/till/deployments/pos?fieldManager=mailboat-syncer&force=false application/apply-patch+yaml",
+            "PATCH /apis/apps/v1/namespaces/till/deployments/pos?fieldManager=mailboat-syncer&force=false&fieldValidation=Ignore application/apply-patch+yaml",
         ),
         (
             Verb::Merge { body: body(), manager: manager() },

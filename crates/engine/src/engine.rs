@@ -33,6 +33,7 @@ use crate::warrant::WholeConfiguration;
 
 mod carry;
 mod definitions;
+mod emptying;
 mod evaluate;
 mod explain;
 mod faults;
@@ -120,14 +121,15 @@ pub struct Engine {
     pub(crate) options: Options,
     pub(crate) marks: Vec<Arc<dyn Marks>>,
     pub(crate) routes: Slab<RouteEntry>,
-    route_ids: BTreeMap<RouteId, RouteIndex>,
-    by_kind: HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
-    by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    pub(crate) route_ids: BTreeMap<RouteId, RouteIndex>,
+    pub(crate) by_kind:
+        HashMap<(Option<ClusterId>, KindId), BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
+    pub(crate) by_object: HashMap<Key, BTreeSet<RouteIndex>, foldhash::fast::FixedState>,
     /// The routes that make copies of other objects of a kind than their sources.
-    by_related: BTreeMap<KindId, BTreeSet<RouteIndex>>,
+    pub(crate) by_related: BTreeMap<KindId, BTreeSet<RouteIndex>>,
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
     /// The destinations in each cluster.
-    destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
+    pub(crate) destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
     pub(crate) clusters: BTreeMap<ClusterId, Abilities>,
     /// The clusters that cannot be reached.
     pub(crate) away: BTreeMap<ClusterId, Away>,
@@ -142,6 +144,8 @@ pub struct Engine {
     pub(crate) unlisted: BTreeMap<ClusterId, (Unlisted, BTreeSet<SlotId>)>,
     /// Slots that wait for their namespace to come or to be gone, by the namespace.
     pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// Slots whose source could not be told something, or looked at, by the cluster that is away.
+    pub(crate) untold: BTreeMap<ClusterId, BTreeSet<SlotId>>,
     /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
     pub(crate) unshown: BTreeMap<Key, (Version, SlotId)>,
     pub(crate) breaker: Breaker,
@@ -201,6 +205,7 @@ impl Engine {
             waiting: BTreeMap::new(),
             unlisted: BTreeMap::new(),
             homeless: BTreeMap::new(),
+            untold: BTreeMap::new(),
             unshown: BTreeMap::new(),
             breaker,
             configuration: None,
@@ -229,6 +234,10 @@ impl Engine {
             && let Some(ids) = self.destinations_at.get_mut(&before.cluster)
         {
             ids.retain(|one| *one != id);
+            if ids.is_empty() {
+                self.destinations_at.remove(&before.cluster);
+            }
+            self.shared = Shared::default();
         }
         let there = self.destinations_at.entry(cluster).or_default();
         if !there.contains(&id) {
@@ -295,6 +304,16 @@ impl Engine {
         for fan in known.into_iter().chain(listed) {
             self.evaluate_later(fan, urgency);
         }
+        self.bury(index);
+    }
+
+    /// Forgets a route that was taken away, once all that it made of its sources was let go.
+    pub(crate) fn bury(&mut self, index: RouteIndex) {
+        let ended = self.routes.get(index.0 as usize).is_some_and(|entry| entry.route.is_none());
+        if ended && !self.fans.has(index) {
+            let entry = self.routes.remove(index.0 as usize);
+            self.route_ids.remove(&entry.id);
+        }
     }
 
     /// A route reads this object alone from now on, or none that way.
@@ -352,6 +371,9 @@ impl Engine {
         for kind in route.iter().flat_map(|route| route.relates()) {
             if let Some(routes) = self.by_related.get_mut(kind) {
                 routes.remove(&index);
+                if routes.is_empty() {
+                    self.by_related.remove(kind);
+                }
             }
         }
         for sources in route.iter().flat_map(|route| &route.head().sources) {
@@ -419,12 +441,6 @@ impl Engine {
         self.slots.len()
     }
 
-    /// What a copy of ours remembers of its source: its key, and the version that it was made from. To be told to
-    /// the store: a source that shows an older one was restored from a backup.
-    pub fn remembered_by(&self, target: &Object) -> Option<(Key, Version)> {
-        self.our_mark_on(target).map(|mark| (mark.origin.key, mark.origin.version))
-    }
-
     /// The mark of ours that an object of ours bears.
     pub(crate) fn our_mark_on(&self, target: &Object) -> Option<Mark> {
         self.mark_on(target).filter(|mark| self.proof(target, mark) == Proof::Ours)
@@ -449,8 +465,13 @@ impl Engine {
 
     /// The mark of ours that an object bears, whoever made the object.
     pub(crate) fn mark_on(&self, target: &Object) -> Option<Mark> {
+        self.read_mark(target).map(|(mark, _)| mark)
+    }
+
+    /// The same, and by which marks it was read.
+    pub(crate) fn read_mark(&self, target: &Object) -> Option<(Mark, &Arc<dyn Marks>)> {
         self.marks.iter().find_map(|marks| match marks.read(target) {
-            Marked::Ours(mark) if mark.owner == self.owner => Some(mark),
+            Marked::Ours(mark) if mark.owner == self.owner => Some((mark, marks)),
             _ => None,
         })
     }
@@ -502,12 +523,13 @@ impl Engine {
     /// Wants a slot planned. One that nobody claims is settled with its whole scope first.
     pub(crate) fn plan_later(&mut self, slot: SlotId, urgency: Urgency) {
         let Some(state) = self.slots.get_mut(slot) else { return };
+        if state.claims.is_empty() {
+            // Counted with the rest of its scope, also while a call about it is under way.
+            self.unsettled.insert(slot);
+        }
         if state.under_way {
             state.again = true;
             return;
-        }
-        if state.claims.is_empty() {
-            self.unsettled.insert(slot);
         }
         let lane = state
             .claims

@@ -59,6 +59,8 @@ pub struct Fan {
     pub identified: bool,
     /// How many legs are held and have no slot yet by which that could be told.
     bare: u32,
+    /// Another one for each evaluation, and for each fan that ever was.
+    stamp: u32,
 }
 
 /// One source at one destination, in sixteen bytes: there is one for each of ten thousand edges.
@@ -95,7 +97,8 @@ pub struct Fans {
     /// By source first, so that all that concerns a kind in a cluster stands together; those of one source sorted by route.
     ids: BTreeMap<Arc<Key>, Vec<(RouteIndex, FanId)>>,
     by_route: BTreeMap<RouteIndex, BTreeSet<FanId>>,
-    readers: BTreeMap<Read, SmallVec<[Reader; 2]>>,
+    /// Each with the stamp that its fan had then: what was read for an evaluation before the last is read no more.
+    readers: BTreeMap<Read, SmallVec<[(Reader, u32); 2]>>,
     /// Where there are sources.
     sources_at: Whereabouts,
     /// Where something was read.
@@ -104,7 +107,14 @@ pub struct Fans {
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     /// The fans whose sources each route selects.
     selected: BTreeMap<RouteIndex, BTreeSet<FanId>>,
+    /// When there are so many reads, those that are over are looked for.
+    tidy_at: usize,
+    /// The last stamp of any fan.
+    stamps: u32,
 }
+
+/// So many reads are kept before those that nobody needs any more are looked for.
+const FEWEST: usize = 1_024;
 
 impl Fans {
     /// The fan of a route's source, made if there is none.
@@ -118,6 +128,7 @@ impl Fans {
         }
         let known = self.ids.get_key_value(source).map(|(known, _)| Arc::clone(known));
         let shared = known.unwrap_or_else(|| Arc::new(source.clone()));
+        self.stamps = self.stamps.wrapping_add(1);
         let id = FanId(index(self.all.insert(Fan {
             route,
             source: Arc::clone(&shared),
@@ -132,6 +143,7 @@ impl Fans {
             evaluated: None,
             identified: false,
             bare: 0,
+            stamp: self.stamps,
         })));
         let routes = self.ids.entry(shared).or_default();
         let at = routes.partition_point(|(known, _)| *known < route);
@@ -215,6 +227,11 @@ impl Fans {
         self.undecided.get(&route).unwrap_or(&NONE).iter().copied()
     }
 
+    /// Whether a route makes anything of any source, or may.
+    pub fn has(&self, route: RouteIndex) -> bool {
+        self.by_route.contains_key(&route)
+    }
+
     /// All fans of a route, in the order of their sources.
     pub fn of_route(&self, route: RouteIndex) -> Vec<FanId> {
         self.in_order(self.by_route.get(&route).into_iter().flatten().copied())
@@ -243,19 +260,36 @@ impl Fans {
         found
     }
 
+    /// A fan is evaluated anew: what was read for it before is over, and is noted once more if it is read again.
+    pub(crate) fn begin(&mut self, id: FanId) {
+        self.stamps = self.stamps.wrapping_add(1);
+        let stamp = self.stamps;
+        if let Some(fan) = self.get_mut(id) {
+            fan.stamp = stamp;
+        }
+    }
+
     /// Notes what was read, so that a change of it wakes the reader.
     pub fn note(&mut self, reads: Vec<Read>, reader: Reader) {
+        if self.readers.len() >= self.tidy_at.max(FEWEST) {
+            self.forget_reads(|_| false);
+            self.tidy_at = self.readers.len() * 2;
+        }
+        let (Reader::Fan(fan) | Reader::Leg(fan, _)) = reader;
+        let Some(stamp) = self.get(fan).map(|fan| fan.stamp) else { return };
         for read in reads {
             match self.readers.entry(read) {
                 Entry::Vacant(place) => {
                     let (cluster, kind) = place.key().scope();
                     self.reads_at.add(cluster, kind);
-                    place.insert(SmallVec::from_slice(&[reader]));
+                    place.insert(SmallVec::from_slice(&[(reader, stamp)]));
                 }
                 // Sorted: ten thousand objects may read the one namespace that they stand in.
                 Entry::Occupied(mut readers) => {
-                    if let Err(at) = readers.get().binary_search(&reader) {
-                        readers.get_mut().insert(at, reader);
+                    let readers = readers.get_mut();
+                    match readers.binary_search_by_key(&reader, |(known, _)| *known) {
+                        Ok(at) => readers[at].1 = stamp,
+                        Err(at) => readers.insert(at, (reader, stamp)),
                     }
                 }
             }
@@ -297,13 +331,43 @@ impl Fans {
         woken
     }
 
+    /// Forgets what nobody reads any more, and what nobody needs to.
+    pub(crate) fn forget_reads(&mut self, over: impl Fn(&Read) -> bool) {
+        let Self { all, readers, reads_at, .. } = self;
+        readers.retain(|read, readers| {
+            readers.retain(|reader| still_reads(all, *reader));
+            let stays = !readers.is_empty() && !over(read);
+            if !stays {
+                let (cluster, kind) = read.scope();
+                reads_at.remove(cluster, kind);
+            }
+            stays
+        });
+    }
+
+    /// How many things somebody reads.
+    pub(crate) fn reads(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// How many fans there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Forgets who read something, and gives them.
     fn forget(&mut self, read: &Read) -> SmallVec<[Reader; 2]> {
         let Some(readers) = self.readers.remove(read) else { return SmallVec::new() };
         let (cluster, kind) = read.scope();
         self.reads_at.remove(cluster, kind);
-        readers
+        readers.into_iter().filter(|one| still_reads(&self.all, *one)).map(|(reader, _)| reader).collect()
     }
+}
+
+/// Whether what was read at this stamp is what its reader goes by.
+fn still_reads(all: &Slab<Fan>, (reader, stamp): (Reader, u32)) -> bool {
+    let (Reader::Fan(fan) | Reader::Leg(fan, _)) = reader;
+    all.get(fan.0 as usize).is_some_and(|fan| fan.stamp == stamp)
 }
 
 impl Fan {

@@ -1,7 +1,9 @@
 //! The engine at a glance, for whoever watches over it: how much waits, how all slots stand, and what a call
 //! answers.
 
-use mailboat_object::key::Key;
+use std::collections::BTreeMap;
+
+use mailboat_object::key::{Key, KindId, Version};
 
 use crate::engine::{Engine, Ticket, Work};
 use crate::plan::Action;
@@ -18,6 +20,17 @@ pub struct Depth {
     pub in_flight: usize,
 }
 
+/// A change that a call carries on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cause<'a> {
+    /// What changed.
+    pub object: &'a Key,
+    /// Its version since then.
+    pub version: Version,
+    /// No other call carries on the same change.
+    pub alone: bool,
+}
+
 impl Engine {
     /// How much is to be done. Costs nothing.
     pub fn depth(&self) -> Depth {
@@ -29,15 +42,51 @@ impl Engine {
         self.standings.total()
     }
 
-    /// The object whose change a call under way answers: the source of what is delivered, the copy whose status is
-    /// brought back. Nothing for any other call.
-    pub fn cause_of(&self, ticket: Ticket) -> Option<&Key> {
+    /// The object whose change a call under way carries on, and its version: the source of what is delivered, the copy whose
+    /// status is brought back. Nothing for any other call, nor for one that carries on what was carried on before.
+    pub fn cause_of(&self, ticket: Ticket) -> Option<Cause<'_>> {
         let flight = self.flights.get(ticket)?;
         let state = self.slots.get(flight.slot)?;
-        match &flight.work {
-            Work::Act(Action::Deliver { .. }) => Some(&*self.fans.get(state.claims.first()?.fan)?.source),
-            Work::Act(Action::Report(_)) => Some(&state.key),
-            _ => None,
+        let (object, alone) = match &flight.work {
+            Work::Act(Action::Deliver { .. }) => (&*self.fans.get(state.claims.first()?.fan)?.source, false),
+            Work::Act(Action::Report(_)) => (&state.key, true),
+            _ => return None,
+        };
+        Some(Cause { object, version: flight.aims.carries?, alone })
+    }
+
+    /// How much is held in each table that tenants fill, by its name. For whoever wants to see that what went leaves nothing
+    /// behind.
+    pub fn tables(&self) -> [(&'static str, usize); 17] {
+        [
+            ("routes", self.routes.len()),
+            ("route ids", self.route_ids.len()),
+            ("kinds that are read", self.by_kind.len()),
+            ("objects that are read", self.by_object.len()),
+            ("kinds that are related", self.by_related.len()),
+            ("destinations", self.destinations.len()),
+            ("clusters with destinations", self.destinations_at.len()),
+            ("clusters", self.clusters.len()),
+            ("clusters away", self.away.len()),
+            ("sources", self.fans.len()),
+            ("reads", self.fans.reads()),
+            ("slots", self.slots.len()),
+            ("awaited", self.waiting.len() + self.unlisted.len() + self.homeless.len() + self.untold.len()),
+            ("unshown reports", self.unshown.len()),
+            ("scopes", self.breaker.len()),
+            ("standings", self.standings.len()),
+            ("queued", self.evaluations.len() + self.plans.len() + self.unsettled.len()),
+        ]
+    }
+
+    /// How many slots of each kind are not as wanted: waiting, refused or held. Costs a little for each of them.
+    pub fn backlog(&self) -> BTreeMap<KindId, usize> {
+        let mut backlog = BTreeMap::new();
+        for slot in self.standings.all_not_current() {
+            if let Some(state) = self.slots.get(slot) {
+                *backlog.entry(state.key.kind.clone()).or_default() += 1;
+            }
         }
+        backlog
     }
 }

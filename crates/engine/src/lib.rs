@@ -20,6 +20,7 @@ pub mod breaker;
 pub mod compose;
 mod copies;
 pub mod difference;
+mod emptied;
 pub mod engine;
 pub mod fans;
 pub mod glance;

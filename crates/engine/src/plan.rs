@@ -175,8 +175,8 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
     if want.policy.status != StatusReturn::Off && reports_something_new(slot, target) {
         actions.push(Action::Report(want.policy.status));
     }
-    let untold = slot.telling == Telling::Later && !actions.is_empty();
-    if untold {
+    let untold = if actions.is_empty() { None } else { cannot_tell(slot) };
+    if untold.is_some() {
         actions.clear();
     }
     let stopped = if target.deleting {
@@ -207,8 +207,7 @@ fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Actio
     let verdict = match stopped {
         Some(verdict) => verdict,
         None if !actions.is_empty() => Verdict::Acting,
-        None if untold => Verdict::Waiting(Wait::Unheard),
-        None => Verdict::Settled,
+        None => untold.map_or(Verdict::Settled, Verdict::Waiting),
     };
     Plan { verdict, actions }
 }
@@ -299,6 +298,9 @@ fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &M
         Some(warrant) => acting([Action::Delete(warrant)]),
         // What the evidence lacks is a fresh look.
         None => match evidence {
+            Evidence::SourceGone(_) | Evidence::SourceDeleting(_) if slot.telling == Telling::Away => {
+                waiting(Wait::SourceCluster)
+            }
             Evidence::SourceGone(gone) => acting([Action::ConfirmGone(gone.source().clone())]),
             Evidence::SourceDeleting(deleting) => acting([Action::ConfirmGone(deleting.source().clone())]),
             Evidence::Deselected(_) => waiting(Wait::Scope),
@@ -343,9 +345,15 @@ fn reports_something_new(slot: &Slot<'_>, target: &Object) -> bool {
 
 /// Writes to the source, unless it would not hear.
 fn tell_source(slot: &Slot<'_>, action: Action) -> Plan {
+    cannot_tell(slot).map_or_else(|| acting([action]), waiting)
+}
+
+/// What a slot's source waits for before it is told something.
+fn cannot_tell(slot: &Slot<'_>) -> Option<Wait> {
     match slot.telling {
-        Telling::Now => acting([action]),
-        Telling::Later => waiting(Wait::Unheard),
+        Telling::Now => None,
+        Telling::Later => Some(Wait::Unheard),
+        Telling::Away => Some(Wait::SourceCluster),
     }
 }
 

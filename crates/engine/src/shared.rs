@@ -1,4 +1,5 @@
-//! Projections that are the same at every destination: made once, and remembered while they are being delivered.
+//! Projections that are remembered while they are being delivered: those that are the same at every destination, made once
+//! for all of them, and those of one slot, which is looked at again when it shows what was delivered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,6 +13,10 @@ use crate::want::Want;
 /// the making at any time; what is forgotten is projected again.
 const REMEMBERED: usize = 256;
 
+/// What goes to one slot alone is remembered only if it is no larger than this: it is looked at once more, if all goes well, and
+/// to project it again costs little beside having sent it.
+pub(crate) const ALONE_UP_TO_BYTES: usize = 16 << 10;
+
 /// The projections that are remembered, the oldest first. Each is good until its fan is evaluated anew: whatever it was
 /// made from wakes the fan when it changes, and nothing is planned while something waits for evaluation.
 #[derive(Default)]
@@ -21,7 +26,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What was projected for all destinations of a fan.
+    /// What was projected for all slots of a fan.
     pub(crate) fn get(&self, fan: FanId) -> Option<&Arc<[Want]>> {
         self.wants.get(&fan)
     }

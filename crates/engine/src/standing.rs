@@ -107,6 +107,11 @@ impl Standings {
         }
     }
 
+    /// How many parts something is counted in, and clusters to which something is owed.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len() + self.held.len() + self.owed.len()
+    }
+
     pub(crate) fn counts(&self, part: &Part) -> Counts {
         self.parts.get(part).map_or_else(Counts::default, |standing| standing.counts)
     }
@@ -124,6 +129,12 @@ impl Standings {
 
     pub(crate) fn not_current(&self, part: &Part) -> impl Iterator<Item = SlotId> {
         self.parts.get(part).into_iter().flat_map(|standing| standing.not_current.iter().copied())
+    }
+
+    /// All that is not as wanted: each slot is in one cluster.
+    pub(crate) fn all_not_current(&self) -> impl Iterator<Item = SlotId> {
+        let clusters = self.parts.iter().filter(|(part, _)| matches!(part, Part::Cluster(_)));
+        clusters.flat_map(|(_, standing)| standing.not_current.iter().copied())
     }
 
     pub(crate) fn held(&self) -> impl Iterator<Item = (ChangeId, usize)> {

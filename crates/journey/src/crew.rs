@@ -69,7 +69,7 @@ impl Running {
 
     fn run<R: Role + Send + 'static>(sea: &Shared, mut process: Process<R>) -> Self {
         let clock = Arc::clone(sea);
-        let calendar: Calendar = Arc::new(move || lock(&clock).seconds());
+        let calendar: Calendar = Arc::new(move || lock(&clock).calendar());
         process.calendar(calendar);
         let (stop, stopped) = oneshot::channel();
         let pause = Pause::default();
@@ -101,7 +101,9 @@ pub(crate) fn why(process: &dyn Aboard, slot: &Key) -> (String, bool) {
         verdict,
         Some(
             Verdict::Held(_)
-                | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::Contention)
+                | Verdict::Waiting(
+                    Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::SourceCluster | Wait::Contention
+                )
         )
     );
     let text = verdict.map_or_else(|| "no verdict".to_owned(), |verdict| format!("{verdict:?}"));

@@ -1,6 +1,7 @@
 use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
+mod asked_again;
 mod bound;
 mod departed;
 mod ended;

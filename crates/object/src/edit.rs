@@ -228,6 +228,17 @@ impl<'a> Edit<'a> {
         })
     }
 
+    /// Makes the changed JSON alone, for whoever sends it and compares it with nothing. What was set is not checked.
+    pub fn to_json(&self) -> Arc<[u8]> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            self.write(scratch);
+            let json = Arc::from(scratch.as_bytes());
+            scratch.shrink_to(SCRATCH_BYTES);
+            json
+        })
+    }
+
     fn change(&mut self, member: &str, change: Change<'a>) -> &mut Self {
         self.members.insert(member, change);
         self

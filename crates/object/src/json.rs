@@ -14,7 +14,8 @@ pub(crate) use path::path_at;
 pub use raw::{Elements, Members, Raw};
 pub(crate) use scan::{Limited, Member, Scanner, Span};
 pub(crate) use shell::{Shell, skip_unchecked};
-pub(crate) use text::{escape, unescape, write_string};
+pub use text::write_string;
+pub(crate) use text::{escape, unescape};
 
 /// The deepest nesting that is ever read, whatever limit is given: one level less than `serde_json` refuses,
 /// so that any span can also become a `Value`.

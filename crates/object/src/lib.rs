@@ -37,7 +37,7 @@ pub use json::Raw;
 pub use key::{ClusterId, Key, KindId, Name, Uid, Version};
 pub use malformed::{Malformed, What};
 pub use object::{
-    ClusterOf, Hands, HeadOnly, Keep, Limits, Object, Operation, OwnerReference, Place, Writer,
+    ClusterOf, Hands, HeadOnly, Keep, Limits, Object, Operation, Outline, OwnerReference, Place, Writer,
 };
 pub use page::{Event, Page, StatusBody};
 pub use select::{FieldSelector, LabelSelector};

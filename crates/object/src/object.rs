@@ -58,6 +58,26 @@ pub struct Hands {
     pub other: Option<Writer>,
 }
 
+/// What an answer tells of the object that was written, where no more of it is needed than to know it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// As that of an [`Object`], here and below.
+    pub uid: Uid,
+    /// Its resource version.
+    pub version: Version,
+    /// The digest of its content.
+    pub content: Digest,
+    /// Who wrote it.
+    pub hands: Hands,
+}
+
+impl Outline {
+    /// Reads as much of a body as [`Object::decode`] does, and refuses the same, but keeps no text of it.
+    pub fn decode(json: &[u8], place: &Place<'_>) -> Result<Self, Malformed> {
+        decode::outline(json, place)
+    }
+}
+
 /// Somebody who wrote an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -14,7 +15,7 @@ use mailboat_engine::glance::Depth;
 use mailboat_engine::look::Look;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
-use mailboat_store::{Change, Moment, News, Seen};
+use mailboat_store::{Moment, News};
 use tokio::time::{Duration, Instant};
 
 use crate::follow::Followers;
@@ -35,12 +36,33 @@ const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(30);
 pub struct Carrier {
     engine: Engine,
     transports: BTreeMap<ClusterId, Arc<dyn Transport>>,
-    under_way: FuturesUnordered<BoxFuture<'static, (Ticket, Done)>>,
+    under_way: FuturesUnordered<UnderWay>,
     grounds: Grounds,
     gate: Option<Arc<Gate>>,
     theirs: Option<Theirs>,
     instruments: Option<Arc<Instruments>>,
     lags: Lags,
+}
+
+/// Something that the engine wanted, until its answer comes.
+enum UnderWay {
+    Calling(Ticket, Option<Sent>, BoxFuture<'static, Result<Reply, Fault>>),
+    Looking(Ticket, BoxFuture<'static, Result<Look, Fault>>),
+}
+
+impl Future for UnderWay {
+    type Output = Answer;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let (ticket, done) = match self.get_mut() {
+            Self::Calling(ticket, sent, calling) => {
+                let reply = ready!(calling.poll_unpin(context));
+                (*ticket, Done::Called(reply, sent.take()))
+            }
+            Self::Looking(ticket, looking) => (*ticket, Done::Looked(ready!(looking.poll_unpin(context)))),
+        };
+        Poll::Ready(Answer { ticket, done })
+    }
 }
 
 /// What came of something that the engine wanted.
@@ -58,6 +80,8 @@ enum Done {
 struct Sent {
     write: Write,
     at: Instant,
+    /// When the change was read that it carries on, if it does and that is timed.
+    read: Option<Moment>,
 }
 
 impl Carrier {
@@ -130,7 +154,7 @@ impl Carrier {
                 // In this order: to stop is never starved, and an answer frees a place before news fill the queue.
                 biased;
                 result = &mut stop => return result,
-                answer = self.answer() => self.tell(answer, followers),
+                answer = self.answer() => self.tell_all(answer, followers),
                 () = followers.step(&mut news) => self.learn(&mut news, followers),
                 () = sleep_until(alarm), if alarm.is_some() => {}
             }
@@ -156,11 +180,9 @@ impl Carrier {
                 if self.instruments.is_some() {
                     self.lags.heed(now, &piece);
                 }
-                self.engine.observe(followers.store(), &piece);
+                let remembered = self.engine.observe(followers.store(), &piece);
                 also(followers, &piece);
-                if let News::Object(Change { now: Seen::Present(target), .. }) = &piece
-                    && let Some((source, version)) = self.engine.remembered_by(target)
-                {
+                if let Some((source, version)) = remembered {
                     followers.store_mut().remember(&source, version, news);
                 }
             }
@@ -170,7 +192,7 @@ impl Carrier {
     /// Waits for the next answer; for ever while nothing is under way. Nothing is lost if it is dropped.
     pub(crate) async fn answer(&mut self) -> Answer {
         match self.under_way.next().await {
-            Some((ticket, done)) => Answer { ticket, done },
+            Some(answer) => answer,
             None => std::future::pending().await,
         }
     }
@@ -188,6 +210,7 @@ impl Carrier {
             return futures::future::ready(Err(fault)).boxed();
         }
         match self.transports.get(&call.key.cluster) {
+            Some(transport) if self.gate.is_none() => transport.call(call),
             Some(transport) => pass(self.gate.clone(), Arc::clone(transport), call).boxed(),
             None => futures::future::ready(Err(unreached(&call.key.cluster))).boxed(),
         }
@@ -221,9 +244,13 @@ impl Carrier {
     fn send(&mut self, ticket: Ticket, call: Call) {
         let measured = self.instruments.is_some() && !self.is_theirs(&call);
         let write = measured.then(|| Metrics::write(&call)).flatten();
-        let sent = write.map(|write| Sent { write, at: Instant::now() });
+        let sent = write.map(|write| {
+            let cause = self.engine.cause_of(ticket);
+            let read = cause.and_then(|cause| self.lags.read_at(cause.object, cause.version));
+            Sent { write, at: Instant::now(), read }
+        });
         let calling = self.call(call);
-        self.under_way.push(calling.map(move |reply| (ticket, Done::Called(reply, sent))).boxed());
+        self.under_way.push(UnderWay::Calling(ticket, sent, calling));
     }
 
     fn look(&mut self, ticket: Ticket, source: Key) {
@@ -234,11 +261,21 @@ impl Carrier {
             }
             None => futures::future::ready(Err(unreached(&source.cluster))).boxed(),
         };
-        self.under_way.push(looking.map(move |found| (ticket, Done::Looked(found))).boxed());
+        self.under_way.push(UnderWay::Looking(ticket, looking));
+    }
+
+    /// Tells the engine an answer, and with it all that have come by now: they came together, and what is wanted after them is
+    /// asked once.
+    pub(crate) fn tell_all(&mut self, first: Answer, followers: &Followers) {
+        self.tell(first, followers);
+        for _ in 0..self.under_way.len() {
+            let Some(Some(answer)) = self.under_way.next().now_or_never() else { return };
+            self.tell(answer, followers);
+        }
     }
 
     /// Tells the engine an answer.
-    pub(crate) fn tell(&mut self, Answer { ticket, done }: Answer, followers: &Followers) {
+    fn tell(&mut self, Answer { ticket, done }: Answer, followers: &Followers) {
         let now = followers.now().mono.0;
         match done {
             Done::Called(reply, sent) => {
@@ -261,12 +298,15 @@ impl Carrier {
         }
     }
 
-    fn measure(&self, ticket: Ticket, sent: &Sent, fault: Option<&Fault>, now: Moment) {
+    fn measure(&mut self, ticket: Ticket, sent: &Sent, fault: Option<&Fault>, now: Moment) {
         let Some(instruments) = &self.instruments else { return };
         instruments.metrics.written(&sent.write, sent.at.elapsed(), fault);
-        let cause = self.engine.cause_of(ticket).filter(|_| fault.is_none());
-        if let Some(lag) = cause.and_then(|cause| self.lags.since(cause, now)) {
-            instruments.metrics.delivered_after(lag);
+        if let Some(read) = sent.read.filter(|_| fault.is_none()) {
+            instruments.metrics.delivered_after(now - read);
+            // Told once more, as after a lost link, it is no change.
+            if let Some(cause) = self.engine.cause_of(ticket).filter(|cause| cause.alone) {
+                self.lags.carried(cause.object, read);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
-use mailboat_store::{Change, Seen};
+use mailboat_store::{Change, Doubt, Seen};
 
 /// Whether objects of this kind decide what a server serves: CRDs, kcp's APIBindings, and APIServices.
 pub fn defines_kinds(kind: &KindId) -> bool {
@@ -49,6 +49,13 @@ impl Definitions {
                 None => return Vec::new(),
             },
             Seen::Absent(_) => Defined::new(),
+            // No view says more of a binding that went, with its workspace or without: it is as one that never was.
+            Seen::Unknown(Doubt::NotEngaged) => {
+                if let Some(before) = self.by.get(&change.key).cloned() {
+                    self.note(&change.key, &before, Defined::new());
+                }
+                return Vec::new();
+            }
             // Nothing is known of it, so nothing is known to be different.
             Seen::Unknown(_) => return Vec::new(),
         };
@@ -217,6 +224,26 @@ mod tests {
         assert_eq!(redefined(&bindings, Some(&claims(boats)), &claims(boats)), [""; 0]);
         // What every workspace has is served in any case.
         assert_eq!(redefined(&bindings, None, &claims(r#"{"resource":"configmaps"}"#)), [""; 0]);
+    }
+
+    #[test]
+    fn h28_bindings_that_come_and_go_in_a_view_leave_nothing_behind() {
+        let bindings = KindId::new("apis.kcp.io", "apibindings");
+        let mut definitions = Definitions::default();
+        for number in 0..10_000 {
+            let name = format!("binding-{number}");
+            let binding = format!(
+                r#"{{"metadata":{{"name":"{name}","uid":"u","resourceVersion":"1"}},"status":{{"boundResources":[
+                   {{"group":"","resource":"boats{number}","schema":{{"UID":"{number}"}}}}]}}}}"#
+            );
+            assert_eq!(learned(&mut definitions, &bindings, &binding, true).len(), 1);
+            let key = object(&bindings, &binding).key.clone();
+            let now = Seen::Unknown(Doubt::NotEngaged);
+            let gone = Change { key, before: None, now, live: true, watched: true };
+            assert!(definitions.learn(&gone, true).is_empty());
+        }
+        assert!(definitions.by.is_empty() && definitions.alike.is_empty());
+        assert!(definitions.shapes.len() <= 1, "{} kept", definitions.shapes.len());
     }
 
     #[test]

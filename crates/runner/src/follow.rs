@@ -465,6 +465,13 @@ impl Followers {
         }
     }
 
+    /// A place is closed: what it served is of no interest any more.
+    pub fn close(&mut self, place: &PlaceId) {
+        if let Some(asking) = self.places.remove(place).and_then(|place| place.asking) {
+            asking.abort();
+        }
+    }
+
     /// What a place serves, as last heard.
     pub fn catalog(&self, place: &PlaceId) -> Option<&Arc<Catalog>> {
         self.places.get(place)?.catalog.as_ref()

@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod process;
 pub mod signal;
 mod standing;
+mod voice;
 pub mod ways;
 
 pub use carry::Carrier;

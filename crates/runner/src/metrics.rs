@@ -37,7 +37,15 @@ pub struct Metrics {
     /// What is served, to name kinds as people know them.
     served: Mutex<BTreeMap<PlaceId, Arc<Catalog>>>,
     named: Mutex<HashMap<KindId, Arc<String>>>,
+    /// Of what something was last said to be in the backlog.
+    in_backlog: Mutex<BTreeMap<Arc<String>, usize>>,
 }
+
+/// So many kinds have series of their own. Tenants may make and remove as many kinds as they like, and a series is never taken
+/// back: beyond this, all others share one.
+const KINDS: usize = 500;
+/// What they are called.
+const OTHERS: &str = "others";
 
 /// A write that was sent, as far as it is measured.
 pub(crate) struct Write {
@@ -57,6 +65,7 @@ impl Default for Metrics {
             resources: OnceLock::new(),
             served: Mutex::default(),
             named: Mutex::default(),
+            in_backlog: Mutex::default(),
         }
     }
 }
@@ -71,6 +80,7 @@ impl Metrics {
     /// All series as text, in the format that Prometheus and OpenMetrics share.
     pub fn text(&self) -> String {
         self.own.measure_process();
+        self.resources.get().into_iter().for_each(Resources::measure_uptime);
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &locked(&self.registry));
@@ -80,6 +90,25 @@ impl Metrics {
     /// What a place serves now.
     pub(crate) fn place_serves(&self, place: &PlaceId, catalog: &Arc<Catalog>) {
         locked(&self.served).insert(place.clone(), Arc::clone(catalog));
+    }
+
+    /// A place is closed: kinds are not named after what it served.
+    pub(crate) fn place_closed(&self, place: &PlaceId) {
+        locked(&self.served).remove(place);
+    }
+
+    /// How much is not as wanted, by kind, and how many kinds are carried. Told only where somebody counts by kind.
+    pub(crate) fn backlog(&self, sizes: impl FnOnce() -> BTreeMap<KindId, usize>, kinds: usize) {
+        let Some(resources) = self.resources.get() else { return };
+        resources.carries(kinds);
+        let mut told = locked(&self.in_backlog);
+        // What was said of a kind holds until something else is: nothing of it may be left.
+        told.values_mut().for_each(|size| *size = 0);
+        for (kind, size) in sizes() {
+            *told.entry(self.gvk(&kind)).or_default() += size;
+        }
+        resources.backlog(&told);
+        told.retain(|_, size| *size > 0);
     }
 
     /// A call, if it writes.
@@ -155,17 +184,22 @@ impl Metrics {
 
     /// A kind as Go programs write it, as soon as somebody is known to serve it.
     fn gvk(&self, kind: &KindId) -> Arc<String> {
-        if let Some(name) = locked(&self.named).get(kind) {
+        let mut named = locked(&self.named);
+        if let Some(name) = named.get(kind) {
             return Arc::clone(name);
         }
-        for catalog in locked(&self.served).values() {
-            if let Found::Served(served) = catalog.find(kind) {
-                let name = Arc::new(gvk_of(&served.api_version(), &served.kind_name));
-                locked(&self.named).insert(kind.clone(), Arc::clone(&name));
-                return name;
-            }
+        if named.len() >= KINDS {
+            return Arc::new(OTHERS.to_owned());
         }
-        Arc::new(kind.to_string())
+        let served = locked(&self.served);
+        let name = served.values().find_map(|catalog| match catalog.find(kind) {
+            Found::Served(served) => Some(Arc::new(gvk_of(&served.api_version(), &served.kind_name))),
+            Found::NotServed | Found::Unknown(_) => None,
+        });
+        // Nobody serves it: what is written of it is written in vain.
+        let Some(name) = name else { return Arc::new(OTHERS.to_owned()) };
+        named.insert(kind.clone(), Arc::clone(&name));
+        name
     }
 }
 

@@ -36,6 +36,7 @@ use crate::lease::Lease;
 use crate::listen::Instruments;
 use crate::look::ground;
 use crate::standing::Standings;
+use crate::voice::Voice;
 use crate::ways::Ways;
 
 /// How long answers to what is under way are waited for after the stop.
@@ -66,6 +67,7 @@ pub struct Process<R> {
     /// When what is costly to count is counted again, and what it came to.
     count_at: Option<Instant>,
     counted: Counts,
+    voice: Voice,
 }
 
 /// A place that is read.
@@ -111,6 +113,7 @@ impl<R: Role> Process<R> {
             instruments: None,
             count_at: None,
             counted: Counts::default(),
+            voice: Voice::default(),
         }
     }
 
@@ -177,7 +180,7 @@ impl<R: Role> Process<R> {
                     self.finish().await;
                     return result;
                 }
-                answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
+                answer = self.carrier.answer() => self.carrier.tell_all(answer, &self.followers),
                 Some(answer) = self.asked.next(), if !self.asked.is_empty() => self.answered(answer),
                 () = self.followers.step(&mut self.news) => {}
                 () = sleep_until(alarm), if alarm.is_some() => {}
@@ -197,6 +200,7 @@ impl<R: Role> Process<R> {
                 {
                     instruments.metrics.contended();
                 }
+                self.voice.tell(self.followers.now().mono, &notice);
                 self.role.noticed(&notice);
             }
             let now = self.followers.now();
@@ -271,7 +275,12 @@ impl<R: Role> Process<R> {
                 }
             }
             Order::Disown(scope) => self.carrier.engine_mut().disown(&scope),
-            Order::Forget(clusters) => self.carrier.forget(&clusters),
+            Order::Forget(clusters) => {
+                self.carrier.forget(&clusters);
+                for cluster in &clusters {
+                    self.followers.store_mut().forget_cluster(cluster, &mut self.news);
+                }
+            }
             Order::Look(id, cluster, kind) => self.look(id, cluster, kind),
             Order::Call(id, call) => self.call(id, call),
         }
@@ -350,7 +359,9 @@ impl<R: Role> Process<R> {
     fn close(&mut self, place: &PlaceId) {
         let closed = self.places.remove(place);
         closed.and_then(|place| place.asking).iter().for_each(AbortHandle::abort);
+        self.instruments.iter().for_each(|instruments| instruments.metrics.place_closed(place));
         self.follow();
+        self.followers.close(place);
         self.followers.store_mut().close(place, &mut self.news);
     }
 
@@ -439,7 +450,7 @@ impl<R: Role> Process<R> {
             tokio::select! {
                 // In one order, so that a simulation ends alike each time.
                 biased;
-                answer = self.carrier.answer() => self.carrier.tell(answer, &self.followers),
+                answer = self.carrier.answer() => self.carrier.tell_all(answer, &self.followers),
                 Some(answer) = self.asked.next() => self.answered(answer),
                 () = tokio::time::sleep_until(end) => {
                     tracing::warn!("stopped before all that was under way was answered");

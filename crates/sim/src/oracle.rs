@@ -288,6 +288,7 @@ impl Oracle {
                 let wanted = state.ended.is_none()
                     && servers.truth.selects(*workspace, source, number)
                     && !of.dying
+                    && !lost_its_configuration(servers)
                     && !strange;
                 let slot = key(edge(number), boats(), &name);
                 if wanted && !standing.contains_key(&name) && !in_the_past(servers) {
@@ -343,7 +344,8 @@ impl Oracle {
         let selected = servers.truth.selects(workspace, &name, edge);
         if let Some(source) = source.filter(|source| selected && !source.is_deleting()) {
             let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
-            if (in_the_past(servers) || strange) && process.says_why(slot) {
+            let doubtful = in_the_past(servers) || strange || lost_its_configuration(servers);
+            if doubtful && process.says_why(slot) {
                 return Ok(());
             }
             if source.body()["spec"] != copy.body()["spec"] {
@@ -358,7 +360,8 @@ impl Oracle {
         }
         let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
         let saw_the_past = self.past_shown && process.saw_the_past_of(&source_key(workspace, &name));
-        let doubtful = lost || state.dying || state.identity > 0 || saw_the_past;
+        let doubtful =
+            lost || state.dying || state.identity > 0 || saw_the_past || lost_its_configuration(servers);
         let held = process.holds_back(slot);
         let unsure = self.past_shown && process.saw_a_past_configuration();
         // Configuration or sources that a restored backup lost go on as they were known.
@@ -396,6 +399,11 @@ fn slot_of(written: &Key) -> Key {
 /// it, and nobody does here.
 fn in_the_past(servers: &Servers) -> bool {
     servers.truth.restored_from.is_some()
+}
+
+/// Whether the workspace went in which all configuration is: a new process does not know any more what it asked for.
+fn lost_its_configuration(servers: &Servers) -> bool {
+    servers.truth.workspace(Workspace::Workload).dying
 }
 
 /// A foreign object is as its user left it, and nothing in it is ours.

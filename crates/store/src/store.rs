@@ -15,7 +15,7 @@ mod places;
 mod range;
 mod track;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
@@ -69,6 +69,8 @@ struct Place {
     endpoints: BTreeSet<EndpointId>,
     /// Which endpoint of a view shows which cluster; kept when the endpoint goes.
     homes: BTreeMap<ClusterId, EndpointId>,
+    /// The clusters that lost their last binding, the first of them first; some have one again.
+    left: VecDeque<ClusterId>,
     bindings: Bindings,
 }
 

@@ -13,6 +13,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::Seen;
+use mailboat_store::store::Store;
 use serde_json::json;
 
 use crate::carry::{EDGE, Policies, adoption, body, origin, version};
@@ -141,14 +142,30 @@ impl Downsync {
         as_it_is.chain(really.collect::<Vec<_>>()).chain(there)
     }
 
-    /// Whether a natured object stands back for a denatured one of the same name.
-    fn stands_back(&self, source: &Object, view: &View<'_>) -> Result<bool, Hold> {
+    /// What is asked for, and stands back for a denatured object that goes to the same place.
+    pub fn doubled<'s>(&'s self, store: &'s Store) -> impl Iterator<Item = &'s Arc<Object>> {
+        let followed = &self.around.followed;
+        let twice = followed.iter().filter(move |kind| followed.contains(&denatured(kind)));
+        let natured =
+            twice.filter_map(move |kind| store.range(&self.around.mailbox, kind, None).ok()).flatten();
+        natured.filter(move |source| {
+            let choice = self.choose(source).ok().flatten();
+            let stands_back = |choice: Choice| self.stands_back(source, &choice.shape, &View::new(store));
+            choice.is_some_and(|choice| stands_back(choice).unwrap_or_default())
+        })
+    }
+
+    /// Whether a natured object stands back for a denatured one that goes to the same place.
+    fn stands_back(&self, source: &Object, shape: &Shape, view: &View<'_>) -> Result<bool, Hold> {
         let twin = Key { kind: denatured(&source.key.kind), ..source.key.clone() };
         if natured(&source.key.kind).is_some() || !self.around.followed.contains(&twin.kind) {
             return Ok(false);
         }
         match view.get(&twin) {
-            Seen::Present(_) => Ok(true),
+            Seen::Present(twin) => Ok(self.choose(twin)?.is_some_and(|other| {
+                let there = |shape: &Shape| (shape.kind.clone(), shape.namespace.clone(), shape.name.clone());
+                there(&other.shape) == there(shape)
+            })),
             Seen::Absent(_) => Ok(false),
             Seen::Unknown(doubt) => Err(Hold {
                 reason: format!("whether it is also stored denatured is not known: {doubt}"),
@@ -249,7 +266,7 @@ impl Route for Downsync {
 
     fn select(&self, source: &Object, view: &View<'_>) -> Result<Selected, Hold> {
         match self.choose(source)? {
-            Some(choice) if !self.stands_back(source, view)? => {
+            Some(choice) if !self.stands_back(source, &choice.shape, view)? => {
                 Ok(Selected { to: Arc::clone(&self.to), by: choice.by })
             }
             _ => Ok(Selected::nowhere()),

@@ -68,7 +68,7 @@ impl Marks for SyncerMarks {
         if want.policy.delivery == Delivery::CreateOnly && !says_so {
             edit.set_annotation(annotation::DOWNSYNC_OVERWRITE, "false");
         }
-        let json = edit.finish().map_err(|malformed| malformed.to_string())?.json;
+        let json = edit.to_json();
         let annotated = Want { body: Body { json, digest: want.body.digest }, ..want.clone() };
         self.standard.write(&annotated, uid)
     }

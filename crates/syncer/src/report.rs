@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use self::standing::Standing;
 use crate::config::merge::{Problem, Rules};
 use crate::config::{Config, ConfigId, ConfigKind};
+use crate::downsync::Downsync;
 
 /// No status is written more often than this, apart from beats.
 const SPACING: Duration = Duration::from_secs(3);
@@ -69,6 +70,8 @@ pub struct Sight<'a> {
     pub configs: &'a BTreeMap<ConfigId, Config>,
     /// What they ask for; `None` until that is known.
     pub rules: Option<&'a Rules>,
+    /// The route to the edge, once there is one.
+    pub down: Option<&'a Downsync>,
     /// What the edge serves.
     pub edge_serves: Option<&'a Arc<Catalog>>,
     /// The kinds of the mailbox that are followed for delivery.

@@ -30,6 +30,7 @@ use crate::config::merge::{self, Plurals, Rules};
 use crate::configured::Configured;
 use crate::downsync::{DOWNSYNC, Downsync, Surroundings};
 use crate::record::{Kinds, Record};
+use crate::renature::denatured;
 use crate::report::{Reporter, Sight};
 use crate::upsync::{UPSYNC, Upsync};
 
@@ -69,6 +70,7 @@ pub struct SyncerRole {
     unsettled: bool,
     /// What the present routes were made from.
     basis: Option<Basis>,
+    down: Option<Arc<Downsync>>,
     followed: Followed,
     interests: Vec<Interest>,
     reporter: Reporter,
@@ -117,6 +119,7 @@ impl SyncerRole {
             stale: true,
             unsettled: true,
             basis: None,
+            down: None,
             followed: Followed::default(),
             interests: Vec::new(),
             doubts: BTreeMap::new(),
@@ -270,8 +273,9 @@ impl SyncerRole {
             followed: Arc::clone(&self.followed.mailbox),
             recorded: Arc::clone(recorded),
         };
-        let down = Downsync::new(around(&basis.recorded.down));
-        orders.push(Order::Configure(down.head().id.clone(), Some(Arc::new(down))));
+        let down = Arc::new(Downsync::new(around(&basis.recorded.down)));
+        orders.push(Order::Configure(down.head().id.clone(), Some(Arc::<Downsync>::clone(&down))));
+        self.down = Some(down);
         let up = Upsync::new(around(&basis.recorded.up));
         orders.push(Order::Configure(up.head().id.clone(), Some(Arc::new(up))));
         self.basis = Some(basis);
@@ -398,7 +402,13 @@ impl Role for SyncerRole {
             self.reporter.touch();
         }
         match news {
-            News::Object(change) => self.confirm |= change.key.kind == ConfigKind::SyncerConfig.kind(),
+            News::Object(change) => {
+                self.confirm |= change.key.kind == ConfigKind::SyncerConfig.kind();
+                // It may be there denatured as well, which no verdict tells of.
+                if self.followed.mailbox.contains(&denatured(&change.key.kind)) {
+                    self.reporter.touch();
+                }
+            }
             News::Scope { place, kind, known, .. } => self.tell_of_doubt(place, kind, known.err()),
             News::CaughtUp { .. } | News::Stalled { .. } => {}
         }
@@ -467,6 +477,7 @@ impl Role for SyncerRole {
             engine,
             configs: self.believed.configs(),
             rules: self.rules.as_deref(),
+            down: self.down.as_deref(),
             edge_serves: self.edge_serves.as_ref(),
             sources: &self.followed.mailbox,
             troubles: self.troubles(),

@@ -36,10 +36,8 @@ pub fn schema_of_crd(crd: &Value) -> Result<Value, NotImportable> {
     let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let version = crd["apiVersion"].as_str().unwrap_or_default();
     if crd["kind"] != "CustomResourceDefinition" || version != "apiextensions.k8s.io/v1" {
-        return Err(NotImportable::OtherKind(format!(
-            "{version} {}",
-            crd["kind"].as_str().unwrap_or_default()
-        )));
+        let found = format!("{version} {}", crd["kind"].as_str().unwrap_or_default());
+        return Err(NotImportable::OtherKind(found.trim().to_owned()));
     }
     let lacks = |member: &'static str| NotImportable::Lacks { name: name.clone(), member };
     let spec = &crd["spec"];
@@ -178,7 +176,8 @@ mod tests {
         let mut schemaless = crd(&["v1"]);
         schemaless["spec"]["versions"][0]["schema"] = Value::Null;
         for (bad, word) in [
-            (json!({ "apiVersion": "v1", "kind": "ConfigMap" }), "ConfigMap"),
+            (json!({ "apiVersion": "v1", "kind": "ConfigMap" }), "\"v1 ConfigMap\""),
+            (json!({ "kind": "Boat" }), "\"Boat\""),
             (unnamed, "spec.names.kind"),
             (crd(&[]), "spec.versions"),
             (schemaless, "openAPIV3Schema"),

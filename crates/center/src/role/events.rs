@@ -63,14 +63,15 @@ pub(super) fn news(object: &Object, status: &Value) -> Vec<Event> {
             told.push((reason, counted(&about(first), new.len())));
         }
     }
-    let held = |status: &Value| {
-        let conditions = listed(status, "conditions").into_iter();
-        let mut held =
-            conditions.filter(|one| one["type"] == types::WITHDRAWAL_HELD && one["status"] == "True");
-        held.next().and_then(|one| one["message"].as_str().map(str::to_owned))
-    };
-    if let Some(message) = held(status).filter(|message| held(&before).as_ref() != Some(message)) {
-        told.push((types::WITHDRAWAL_HELD, message));
+    for type_ in [types::WITHDRAWAL_HELD, types::TAKES_EFFECT_HERE] {
+        let holds = |status: &Value| {
+            let conditions = listed(status, "conditions").into_iter();
+            let mut holding = conditions.filter(|one| one["type"] == type_ && one["status"] == "True");
+            holding.next().and_then(|one| one["message"].as_str().map(str::to_owned))
+        };
+        if let Some(message) = holds(status).filter(|message| holds(&before).as_ref() != Some(message)) {
+            told.push((type_, message));
+        }
     }
     let event = |(reason, message): (&'static str, String)| Event {
         key: key(object, reason, &message),

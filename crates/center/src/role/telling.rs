@@ -16,6 +16,7 @@ use mailboat_store::store::Store;
 use mailboat_store::time::{Moment, Now};
 use serde_json::{Value, json};
 
+use super::natured::Natured;
 use super::ready::Standing;
 use super::statuses::{Sight, Statuses};
 use super::summing::Scene;
@@ -25,7 +26,7 @@ use crate::schedule::PlacementFacts;
 use crate::translate::route_name;
 
 /// The most copies that a status lists.
-const MOST_LISTED: usize = 20;
+pub(super) const MOST_LISTED: usize = 20;
 
 /// What placements select is counted anew at most this often, whatever changes.
 const RETELL_EVERY: Duration = Duration::from_secs(1);
@@ -89,7 +90,14 @@ impl CenterRole {
             "validationErrors": if errors.is_empty() { Value::Null } else { json!(errors) },
         });
         let knows = self.reading.knows(&placement.key.cluster);
-        let selected = knows.then(|| self.selected(store, engine, placement));
+        let natured = knows.then(|| Natured::of(&known.what, &placement.key.cluster, store));
+        let selected = knows.then(|| {
+            let mut selected = self.selected(store, engine, placement);
+            selected.conflicts.extend(natured.iter().flat_map(Natured::conflicts));
+            selected.conflicts.truncate(MOST_LISTED);
+            selected
+        });
+        conditions.tell(natured.and_then(|natured| natured.condition(placement)));
         if let Some(Selected { conflicts, held, not_current, .. }) = &selected {
             let standing = Standing { errors: &errors, edges, conflicts, held, not_current };
             conditions.tell(ready::condition(&standing, conditions.of_this_generation(types::READY)));
@@ -279,7 +287,7 @@ fn held(copy: &NotCurrent, edge: String) -> Option<HeldCopy> {
     Some(HeldCopy { object: Some(reference(key)), edge, reason: reason.to_owned(), message })
 }
 
-fn reference(key: &Key) -> ObjectReference {
+pub(super) fn reference(key: &Key) -> ObjectReference {
     ObjectReference {
         group: key.kind.group().to_owned(),
         resource: key.kind.resource().to_owned(),

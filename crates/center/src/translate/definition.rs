@@ -6,14 +6,15 @@
 //! it in the provider workspace: the mailbox is bound to that, and the CRD itself travels as data, for the edge.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mailboat_api::generate::READ;
-use mailboat_api::names::{export, label};
+use mailboat_api::names::{annotation, export, label};
 use mailboat_engine::look::identity;
 use mailboat_engine::route::View;
 use mailboat_engine::want::{Body, Hold};
 use mailboat_object::json::Raw;
-use mailboat_object::key::{KindId, Name};
+use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::Doubt;
 use serde_json::{Value, json};
@@ -31,6 +32,9 @@ const TAKEN: [&str; 4] = [
     crate::mailbox::DENATURED_BINDING,
     crate::mailbox::MAILBOX_BINDING,
 ];
+
+/// What stands for the identity of a kind that comes from a CRD, by an export of the center's own.
+const FROM_DEFINITION: &str = "definition";
 
 /// The kind of APIBindings.
 pub(super) fn api_bindings() -> KindId {
@@ -63,7 +67,68 @@ pub(super) fn binding_of(source: &Object, provider: &str) -> Result<Option<(Name
     } else {
         name.to_owned()
     };
-    Ok(Some((Name::new(&name), binding(&name, &path, &export_name))))
+    let mut object = binding_object(&name, &path, &export_name);
+    let brought = brought_by(source);
+    if !brought.is_empty() {
+        let pairs: Vec<String> = brought.iter().map(|(kind, from)| format!("{kind}={from}")).collect();
+        object["metadata"]["annotations"] = json!({ annotation::BRINGS: pairs.join(" ") });
+    }
+    Ok(Some((Name::new(&name), body(&object))))
+}
+
+/// Why an APIBinding of a workload workspace is not put into a mailbox, if so: another one there, which was first, brings one
+/// of its kinds by another identity. kcp binds a kind once in a workspace, and would leave the second without a word to
+/// those who wait for it.
+pub(super) fn is_brought_otherwise(
+    source: &Object,
+    name: &Name,
+    mailbox: &ClusterId,
+    view: &View<'_>,
+) -> Result<(), Hold> {
+    let wanted = brought_by(source);
+    let others = match view.range(mailbox, &api_bindings(), None) {
+        Ok(others) => others,
+        // Whoever asks from afar does not read mailboxes.
+        Err(Doubt::NotFollowed) => return Ok(()),
+        Err(doubt) => {
+            let reason = format!("what else its mailbox is bound to is not known: {doubt}");
+            return Err(Hold { reason, on: None });
+        }
+    };
+    let mut bound: Vec<&Arc<Object>> = others.collect();
+    bound.sort_by_key(|binding| (binding.created_seconds(), binding.key.name.clone()));
+    for (kind, identity) in &wanted {
+        let first = bound.iter().find_map(|binding| Some((*binding, brings(binding, kind)?)));
+        if let Some((first, from)) = first
+            && first.key.name != *name
+            && from != *identity
+        {
+            let reason = format!(
+                "{kind} come to the mailbox from another APIExport, by its APIBinding {}, which was first; a kind is bound \
+                 once, and the owner of this export does not see what is there",
+                first.key.name
+            );
+            return Err(Hold { reason, on: Some(first.key.clone()) });
+        }
+    }
+    Ok(())
+}
+
+/// The identity by which a binding in a mailbox brings a kind, if it does.
+fn brings(binding: &Object, kind: &KindId) -> Option<Name> {
+    let told = binding.annotation(annotation::BRINGS)?;
+    let mut pairs = told.split(' ').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(brought, _)| *brought == kind.to_string()).map(|(_, from)| Name::new(from))
+}
+
+/// The kinds that an APIBinding brings, and by which identities, as far as it says so.
+fn brought_by(source: &Object) -> Vec<(KindId, Name)> {
+    let mut brought: Vec<(KindId, Name)> = kinds_defined_by(source)
+        .into_iter()
+        .filter_map(|kind| identity_in(source, &kind).map(|hash| identity(&hash)).map(|hash| (kind, hash)))
+        .collect();
+    brought.sort();
+    brought
 }
 
 /// What lets the center see the copies of a kind that somebody else's export offers.
@@ -134,7 +199,9 @@ pub(super) fn binding_for_definition(source: &Object, provider: &str) -> Option<
     let kind = kinds_defined_by(source).into_iter().next()?;
     let export_name = export_for(&kind);
     let name = format!("crd-{export_name}");
-    Some((Name::new(&name), binding(&name, provider, &export_name)))
+    let mut object = binding_object(&name, provider, &export_name);
+    object["metadata"]["annotations"] = json!({ annotation::BRINGS: format!("{kind}={FROM_DEFINITION}") });
+    Some((Name::new(&name), body(&object)))
 }
 
 /// Whether a CRD that is stored denatured is there for the edges alone: its workspace has the kind by an APIBinding, which
@@ -160,10 +227,6 @@ pub(super) fn is_bound_otherwise(source: &Object, view: &View<'_>) -> Result<boo
 /// The export by which the center offers a kind that users defined: one for each group and resource.
 pub fn export_for(kind: &KindId) -> String {
     kind.to_string()
-}
-
-fn binding(name: &str, path: &str, export_name: &str) -> Body {
-    body(&binding_object(name, path, export_name))
 }
 
 fn binding_object(name: &str, path: &str, export_name: &str) -> Value {

@@ -321,6 +321,41 @@ fn a_binding_to_what_is_sent_brings_along_what_lets_the_center_see_it() {
 }
 
 #[test]
+fn a_second_export_of_a_kind_is_told_and_the_first_stays() {
+    const BINDINGS: &str = "apibindings.apis.kcp.io";
+    let upsync = json!({ "upsync": [{ "apiGroup": "wgpolicyk8s.io", "resources": ["*"], "namespaces": ["*"], "names": ["*"] }] });
+    let (route, mut knowledge) = (translator(&upsync), knowledge());
+    let source = |name: &str, identity: &str| {
+        let binding = api_binding(name, "root:policies", "policy-report");
+        let mut json: Value = serde_json::from_slice(binding.json()).expect("JSON");
+        json["status"]["boundResources"][0]["schema"] = json!({ "identityHash": identity });
+        object(WORKSPACE, BINDINGS, &json)
+    };
+    let (first, second) = (source("first", "0123456789abcdef"), source("second", "fedcba9876543210"));
+    let of = |source: &Object, knowledge: &Knowledge| projected(&route, source, 1, knowledge);
+    let copy = |source: &Object, knowledge: &Knowledge, created: &str| {
+        let mut copy = body(&of(source, knowledge).expect("wants")[0]);
+        copy["metadata"]["creationTimestamp"] = json!(created);
+        copy
+    };
+    knowledge.list("mailbox-1", BINDINGS, &[]);
+    let (early, late) = ("2024-01-01T00:00:01Z", "2024-01-01T00:00:02Z");
+    let (one, other) = (copy(&first, &knowledge, early), copy(&second, &knowledge, late));
+    knowledge.event("mailbox-1", BINDINGS, "ADDED", &one);
+    assert!(of(&first, &knowledge).is_ok());
+    let told = of(&second, &knowledge).err().expect("a hold");
+    assert!(told.starts_with("policyreports.wgpolicyk8s.io come to the mailbox from another"), "{told}");
+    assert!(told.contains("APIBinding first"), "{told}");
+    // Made in one moment, both are there: the first one stays so.
+    knowledge.event("mailbox-1", BINDINGS, "ADDED", &other);
+    assert!(of(&first, &knowledge).is_ok() && of(&second, &knowledge).is_err());
+    // The same export under another name brings the same.
+    assert!(of(&source("third", "0123456789abcdef"), &knowledge).is_ok());
+    knowledge.event("mailbox-1", BINDINGS, "DELETED", &one);
+    assert!(of(&second, &knowledge).is_ok());
+}
+
+#[test]
 fn a_namespace_that_is_no_longer_selected_stays_with_what_others_put_into_it() {
     let namespace = object(
         WORKSPACE,
@@ -569,4 +604,38 @@ fn a_confirmation_on_a_placement_asks_for_nothing_else() {
     let confirmed = placement(json!({ annotation::CONFIRM_WITHDRAWAL: "c0ffee" }), "configmaps");
     assert_eq!(super::specification(&confirmed), before);
     assert_ne!(super::specification(&placement(json!({}), "secrets")), before);
+}
+
+#[test]
+fn what_is_also_stored_denatured_stands_back_for_that() {
+    const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+    let stored = format!("{ROLES}.denatured");
+    let role = |name: &str| json!({ "metadata": { "name": name, "labels": { "app": name } } });
+    let reading = |spec: &Value| {
+        let mut route = translator(spec);
+        let sources = [ROLES, &stored].map(|kind| Sources {
+            place: mailboat_store::interest::PlaceId::new(WORKSPACE),
+            cluster: Some(ClusterId::new(WORKSPACE)),
+            kind: crate::fixtures::kind(kind),
+        });
+        route.head = route.head.reading(sources);
+        route
+    };
+    let goes = |route: &Translator, kind: &str, knowledge: &Knowledge| {
+        let selected = route.select(&object(WORKSPACE, kind, &role("a")), &View::new(&knowledge.store));
+        selected.map(|selected| !selected.to.is_empty()).map_err(|hold| hold.reason)
+    };
+    let all = json!({ "downsync": [{ "resources": ["clusterroles"] }] });
+    let mut knowledge = knowledge();
+    let unknown = goes(&reading(&all), ROLES, &knowledge);
+    assert!(unknown.as_ref().is_err_and(|reason| reason.contains("denatured")), "{unknown:?}");
+    assert_eq!(goes(&translator(&all), ROLES, &knowledge), Ok(true), "the workspace has no such kind");
+    knowledge.list(WORKSPACE, &stored, &[role("b")]);
+    assert_eq!(goes(&reading(&all), ROLES, &knowledge), Ok(true));
+    knowledge.event(WORKSPACE, &stored, "ADDED", &role("a"));
+    assert_eq!(goes(&reading(&all), ROLES, &knowledge), Ok(false));
+    assert_eq!(goes(&reading(&all), &stored, &knowledge), Ok(true));
+    let natured = json!({ "downsync": [{ "resources": ["clusterroles"], "labelSelectors": [{ "matchLabels": { "app": "c" } }] },
+                                       { "apiGroup": "rbac.authorization.k8s.io", "objectNames": ["x"] }] });
+    assert_eq!(goes(&reading(&natured), ROLES, &knowledge), Ok(false), "neither is selected");
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
 
 /// Which server, and as whom.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "The center")]
 pub struct ServerFlags {
     /// The kubeconfig of the center; by default the files in KUBECONFIG, else ~/.kube/config
@@ -15,6 +15,12 @@ pub struct ServerFlags {
     /// The context in it; by default its current one
     #[arg(long, value_name = "NAME", global = true)]
     pub context: Option<String>,
+    /// Shell tracing of older scripts, which is taken and changes nothing
+    #[arg(short = 'X', hide = true, global = true)]
+    pub trace: bool,
+    /// More words, likewise
+    #[arg(short = 'V', hide = true, global = true)]
+    pub verbose: bool,
 }
 
 const WS_NOTES: &str = "\
@@ -101,6 +107,10 @@ pub struct EnsureArguments {
 const LOCATION_NOTES: &str = "\
 Example:
   kubectl mailboat ensure location guilder env=prod rack=7 --imw root:imw1";
+const IMW_NOTES: &str = "\
+Examples:
+  kubectl mailboat ensure imw imw1
+  kubectl mailboat ensure imw root:org:imw --kcp-kinds    with SyncTarget of workload.kcp.io and Location of scheduling.kcp.io";
 const WMW_NOTES: &str = "\
 Examples:
   kubectl mailboat ensure wmw wmw1
@@ -115,6 +125,12 @@ pub enum Ensured {
     /// APIs if it has none.
     #[command(after_long_help = LOCATION_NOTES)]
     Location(LocationArguments),
+    /// An inventory workspace: with our APIs, and what the center may do there
+    ///
+    /// `ensure location` does the same for the workspace that it describes an edge in; this is for those who describe edges
+    /// by files, or by kcp's own SyncTarget and Location.
+    #[command(after_long_help = IMW_NOTES)]
+    Imw(ImwArguments),
     /// A workload management workspace: with our APIs, Kubernetes' kinds, and what the center may do there
     #[command(after_long_help = WMW_NOTES)]
     Wmw(WmwArguments),
@@ -144,6 +160,23 @@ pub struct InventoryFlags {
     #[arg(long, value_name = "PATH")]
     pub imw: Option<String>,
     /// The workspace that offers our APIs, and in which mailboxes stand
+    #[arg(long = "provider-workspace", alias = "espw", value_name = "PATH", default_value = PROVIDER_WORKSPACE)]
+    pub provider_workspace: String,
+    /// The center
+    #[command(flatten)]
+    pub server: ServerFlags,
+}
+
+/// An inventory workspace.
+#[derive(Clone, Debug, Args)]
+pub struct ImwArguments {
+    /// Its name below `root`, or its whole path
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Let edges be described by kcp's own kinds too
+    #[arg(long)]
+    pub kcp_kinds: bool,
+    /// The workspace that offers our APIs
     #[arg(long = "provider-workspace", alias = "espw", value_name = "PATH", default_value = PROVIDER_WORKSPACE)]
     pub provider_workspace: String,
     /// The center
@@ -249,6 +282,9 @@ pub struct GetArguments {
     /// Go on with what changes, until interrupted
     #[arg(long)]
     pub watch: bool,
+    /// One by one, and each that is watched with what became of it
+    #[arg(skip)]
+    pub one_by_one: bool,
     /// The center
     #[command(flatten)]
     pub server: ServerFlags,
@@ -302,6 +338,9 @@ pub struct PrepForSyncerArguments {
     /// Where the manifest goes; `-`: standard output; by default NAME-syncer.yaml
     #[arg(short, long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
+    /// Fewer words, as older scripts ask for; there are few
+    #[arg(short, hide = true)]
+    pub silent: bool,
     /// Where
     #[command(flatten)]
     pub inventory: InventoryFlags,

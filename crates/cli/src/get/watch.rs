@@ -34,7 +34,7 @@ pub(super) struct Followed {
 
 /// Shows every change, until interrupted or until none of the places can be read any more. One of many that cannot is told,
 /// and left out from then on: a mailbox goes with its edge.
-pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value) -> Result<()>) -> Result<()> {
+pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value, &str) -> Result<()>) -> Result<()> {
     let (to, mut changes) = mpsc::channel(MOST_WAITING);
     let mut left = followed.len();
     for one in followed {
@@ -50,7 +50,7 @@ pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value) -> Res
     drop(to);
     while let Some(change) = changes.recv().await {
         match change {
-            Ok(change) => shown(change)?,
+            Ok((object, action)) => shown(object, action)?,
             Err(failure) if left == 1 => return Err(failure),
             Err(failure) => {
                 left -= 1;
@@ -61,7 +61,8 @@ pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value) -> Res
     Ok(())
 }
 
-type Changes = Sender<Result<Value>>;
+/// An object, and what became of it: `add`, `update` or `delete`.
+type Changes = Sender<Result<(Value, &'static str)>>;
 
 impl Followed {
     async fn watch(&self, to: &Changes) -> Result<(), Fault> {
@@ -74,7 +75,7 @@ impl Followed {
                     let (found, version) = list_and_version(&self.cluster, &self.kind, "").await?;
                     from = version;
                     for object in found {
-                        self.show(object, &mut shown, to).await;
+                        self.show(object, "update", &mut shown, to).await;
                     }
                 }
                 Err(fault) if fault.passes() || fault.kind == FaultKind::Away => sleep(PAUSE).await,
@@ -101,7 +102,9 @@ impl Followed {
                 *from = Version(version);
             }
             match event["type"].as_str() {
-                Some("ADDED" | "MODIFIED" | "DELETED") => self.show(object, shown, to).await,
+                Some("ADDED") => self.show(object, "add", shown, to).await,
+                Some("MODIFIED") => self.show(object, "update", shown, to).await,
+                Some("DELETED") => self.show(object, "delete", shown, to).await,
                 Some("ERROR") => return Err(Fault::new(FaultKind::Expired, "the watch is too old")),
                 _ => {}
             }
@@ -112,11 +115,17 @@ impl Followed {
         Ok(())
     }
 
-    async fn show(&self, object: Value, shown: &mut BTreeMap<String, String>, to: &Changes) {
+    async fn show(
+        &self,
+        object: Value,
+        action: &'static str,
+        shown: &mut BTreeMap<String, String>,
+        to: &Changes,
+    ) {
         let version = text(&object, "/metadata/resourceVersion");
         let before = shown.insert(text(&object, "/metadata/uid"), version.clone());
         if before.as_ref() != Some(&version) {
-            let _ = to.send(Ok(at_edge(object, self.edge.as_deref()))).await;
+            let _ = to.send(Ok((at_edge(object, self.edge.as_deref()), action))).await;
         }
     }
 }

@@ -8,8 +8,12 @@ mod bound;
 mod center_restart;
 mod customize;
 mod example1;
+mod kcp_inventory;
+mod move_workload;
+mod natured;
 mod policy_report_view;
 mod singleton;
+mod summary;
 mod tenants;
 mod two_owners;
 
@@ -43,7 +47,7 @@ pub(crate) const EDGE: &str = "edge.kubestellar.io/v2alpha1";
 
 /// The kinds that workspaces have here; not all of ours, since each takes kcp some seconds.
 const COMPUTE: [&str; 3] = ["apiservices", "deployments", "replicasets"];
-const DENATURED: [&str; 3] = ["apiservices", "clusterroles", "customresourcedefinitions"];
+const DENATURED: [&str; 4] = ["apiservices", "clusterroles", "customresourcedefinitions", "resourcequotas"];
 
 /// The edges, and the labels that they are described by.
 const EDGES: [(&str, &[&str]); 2] = [
@@ -266,8 +270,12 @@ impl Fleet {
 
     /// Registers an edge's syncer, as its operator does.
     async fn register(&self, edge: &str) {
+        self.register_in(&self.inventory, edge).await;
+    }
+
+    async fn register_in(&self, inventory: &str, edge: &str) {
         let file = self.file(&format!("{edge}.yaml"));
-        let words = ["prep-for-syncer", edge, "--imw", &self.inventory, "--espw", &self.provider];
+        let words = ["prep-for-syncer", edge, "--imw", inventory, "--espw", &self.provider];
         let more = ["--syncer-image", IMAGE, "-o", text(&file)];
         let words: Vec<&str> = words.into_iter().chain(more).collect();
         mailboat(&self.admin("root"), &words).await.well();
@@ -297,21 +305,30 @@ impl Fleet {
 
     /// Starts an edge's syncer.
     pub(crate) fn start_syncer(&self, edge: &'static str) {
-        let (from, to) = (self.syncer_file(edge), self.edges.edge(edge).kubeconfig(ADMIN).unwrap());
         let name: MailboxName = self.mailboxes[edge].rsplit(':').next().unwrap().parse().unwrap();
+        let syncer = self.launch_syncer(edge, edge, &name.sync_target_uid);
+        self.running().syncers.insert(edge, syncer);
+    }
+
+    /// Ends an edge's syncer; the edge is silent from then on.
+    pub(crate) fn stop_syncer(&self, edge: &'static str) {
+        self.running().syncers.remove(edge).expect("a syncer runs").kill().unwrap();
+    }
+
+    /// Starts the syncer that was registered for a SyncTarget, at one of the clusters.
+    fn launch_syncer(&self, target: &str, cluster: &str, uid: &str) -> Companion {
+        let (from, to) = (self.syncer_file(target), self.edges.edge(cluster).kubeconfig(ADMIN).unwrap());
         let words = [
             ["--from-kubeconfig", text(&from)],
             ["--to-kubeconfig", text(&to)],
-            ["--sync-target-name", edge],
-            ["--sync-target-uid", &name.sync_target_uid],
+            ["--sync-target-name", target],
+            ["--sync-target-uid", uid],
             ["--namespace", "default"],
             ["--heartbeat-period", "5s"],
             ["--listen", "127.0.0.1:0"],
         ];
         let program = Path::new(env!("CARGO_BIN_EXE_mailboat-syncer"));
-        let log = self.file(&format!("{edge}.log"));
-        let syncer = Companion::start(program, words.as_flattened(), &log).unwrap();
-        self.running().syncers.insert(edge, syncer);
+        Companion::start(program, words.as_flattened(), &self.file(&format!("{target}.log"))).unwrap()
     }
 
     /// A client for a workspace, as an administrator, made in the current runtime.

@@ -1,6 +1,6 @@
 //! Scenario `renature`: what is stored denatured in the mailbox stands with its real kind and name at the edge.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harbor::{Harbor, delete, namespace, put};
 
@@ -76,5 +76,41 @@ async fn a_conversion_gives_a_denatured_crd_its_real_name_and_group() {
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "reports.conversion.mailboat.example");
     let copy = harbor.until_down(name, "natured", |_| true).await;
     assert_eq!(copy["spec"]["group"], "conversion.mailboat.example", "{copy:#}");
+    harbor.moor().await;
+}
+
+#[tokio::test]
+async fn what_is_stored_both_ways_is_carried_from_the_denatured_one_and_the_other_is_told() {
+    let mut harbor = Harbor::new("renature-twice").await;
+    let role = |group: &str, verb: &str| {
+        json!({ "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": { "name": "renature:twice" },
+            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": [verb] }] })
+    };
+    let (natured, denatured) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io.denatured");
+    put(&harbor.up, &role(natured, "list")).await;
+    harbor
+        .configure(json!({ "clusterScope": [
+            { "group": natured, "resource": "clusterroles", "apiVersion": "v1", "objects": ["renature:twice"] },
+        ] }))
+        .await;
+    harbor.sail();
+    let copy = ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "renature:twice");
+    let allows = |verb: &'static str| move |copy: &Value| copy["rules"][0]["verbs"] == json!([verb]);
+    let first = harbor.until_down(copy, "from the natured one", allows("list")).await;
+    put(&harbor.up, &role(denatured, "get")).await;
+    let second = harbor.until_down(copy, "from the denatured one", allows("get")).await;
+    assert_eq!(first["metadata"]["uid"], second["metadata"]["uid"], "it is the object that it was");
+    let told = |status: &Value| {
+        let listed = status["notCurrent"].as_array().into_iter().flatten();
+        listed.filter(|one| one["reason"] == "StoredTwice").cloned().collect::<Vec<_>>()
+    };
+    let status = harbor.until_status("telling of the natured one", |status| told(status).len() == 1).await;
+    assert_eq!(told(&status)[0]["group"], natured, "{status:#}");
+    // Without the one, the other is carried, and there is nothing more to tell.
+    delete(&harbor.up, ("rbac.authorization.k8s.io.denatured/v1", "ClusterRole", "", "renature:twice")).await;
+    harbor.until_down(copy, "from the natured one again", allows("list")).await;
+    harbor.until_status("telling of nothing", |status| told(status).is_empty()).await;
+    delete(&harbor.up, ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "renature:twice")).await;
+    harbor.until_gone(&harbor.down, copy).await;
     harbor.moor().await;
 }

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use mailboat_testkit::{ADMIN, World};
+use mailboat_testkit::{ADMIN, World, wait_until};
 use serde_json::Value;
 
 use crate::mailbox::Provider;
 use crate::program::{kubectl, mailboat};
+
+/// A center on a fresh provider workspace knows within this what there is, on a machine with other things to do.
+const CENTER_BEGINS: Duration = Duration::from_mins(3);
 
 #[tokio::test]
 async fn workspaces() {
@@ -25,6 +29,7 @@ async fn workspaces() {
     scene.a_kind_is_offered_and_its_objects_can_be_made().await;
     scene.what_a_placement_would_do_is_told_before_and_why_after(&provider).await;
     scene.a_workload_workspace_is_made_and_removed(&provider.workspace.path).await;
+    scene.older_commands_set_up_a_center_and_run_it(&folder.path().join("logs")).await;
 }
 
 struct Scene {
@@ -231,5 +236,30 @@ impl Scene {
         assert!(said.err.contains("withdrawing") && said.err.contains("removed"), "{said:?}");
         let again = mailboat(self.file(), &["remove", "wmw", &path]).await;
         assert_eq!(again.code, Some(0), "{again:?}");
+    }
+
+    /// As KubeStellar's own scripts call them.
+    async fn older_commands_set_up_a_center_and_run_it(&self, logs: &Path) {
+        let at = |name: &str| format!("{}:{name}", self.home);
+        let (provider, inventory, workload) = (at("ks-espw"), at("ks-imw"), at("ks-wmw"));
+        let logs = logs.to_str().unwrap();
+        let words = ["kubestellar", "start", "-V", "--log-folder", logs, "--espw", &provider];
+        let more = ["--ensure-imw", &inventory, "--ensure-wmw", &workload];
+        let started = mailboat(self.file(), &[&words[..], &more[..]].concat()).await.well();
+        assert!(started.err.contains("the center runs as process"), "{started:#?}");
+        let number = fs::read_to_string(Path::new(logs).join("center.pid")).unwrap();
+        let prep = ["ensure", "location", "old", "env=prod", "-X", "--imw", &inventory, "--espw", &provider];
+        mailboat(self.file(), &prep).await.well();
+        let log = || fs::read_to_string(Path::new(logs).join("center-log.txt")).unwrap();
+        let sails = wait_until("the center at work", CENTER_BEGINS, async || {
+            let log = log();
+            if log.contains("the center knows its placements and edges") { Ok(()) } else { Err(log) }
+        });
+        sails.await.unwrap_or_else(|late| panic!("{late}"));
+        let stopped = mailboat(self.file(), &["kubestellar", "stop", "--log-folder", logs]).await.well();
+        assert!(stopped.err.contains(&format!("process {number}, has ended")), "{stopped:#?}");
+        mailboat(self.file(), &["kubestellar", "stop", "--log-folder", logs]).await.well();
+        let asked = mailboat(self.file(), &["kubestellar", "version", "platform"]).await.well();
+        assert!(asked.out.contains('/'), "{asked:#?}");
     }
 }

@@ -1,11 +1,12 @@
 //! Carrying out: slots are planned, plans become calls, and replies become records.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, Uid, Version};
-use mailboat_object::object::{Keep, Limits, Object, Place};
+use mailboat_object::object::{Keep, Limits, Object, Outline, Place};
 use mailboat_object::page::Page;
 use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
@@ -13,18 +14,21 @@ use mailboat_store::store::Store;
 
 use super::flights::{Aims, Flight};
 use super::settle::scope_of;
-use super::sight::{Sight, WantedHere};
+use super::sight::{Sight, WantedHere, namespace_of};
 use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
-use crate::plan::{Action, Expect, Likeness, Plan, Proof, Slot, Telling, Verdict, Wanted, plan};
+use crate::plan::{Action, Expect, How, Likeness, Plan, Proof, Slot, Telling, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{Reading, Settled, SlotId, Told, Written};
+use crate::slots::{Reading, Settled, SlotId, SlotState, Told, Written};
 use crate::want::StatusReturn;
 use crate::warrant::LOOK_AGAIN_AFTER;
+
+/// So many sources may be waited for by slots that are gone before they are looked for.
+const AWAITED_IN_VAIN: usize = 64;
 
 /// Names a call under way. A later one is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -39,19 +43,24 @@ pub enum Work {
     LookBefore,
     /// Lets go of what a first delivery met.
     LetGo,
+    /// Reads what stands in a slot after a write that came too late.
+    ReadAgain,
+    /// Reads the source of a slot after a write to it that came too late.
+    ReadSource,
+    /// Reads a copy that its server did not let us apply, for what would be left empty in it.
+    LookWithin,
+    /// Takes that out of it.
+    TakeOut,
 }
 
 impl Engine {
     /// What to do next.
     pub fn next(&mut self, now: u64, store: &Store) -> Next {
-        for _ in 0..self.options.evaluations {
-            match self.evaluations.pop(now) {
-                Some((evaluation, urgency)) => self.evaluate(store, evaluation, urgency),
-                None => break,
+        if !broken(Mutation::PartByPart) {
+            self.evaluate_some(now, store);
+            if !self.evaluations.is_empty() {
+                return Next::Again;
             }
-        }
-        if !self.evaluations.is_empty() {
-            return Next::Again;
         }
         if !self.unsettled.is_empty() {
             self.settle(store);
@@ -60,7 +69,8 @@ impl Engine {
         self.try_those_away(now);
         while self.flights.places_taken(now) < self.options.in_flight {
             let Some((slot, _)) = self.plans.pop(now) else {
-                if !self.unsettled.is_empty() || self.breaker.is_stirred() {
+                let evaluated = broken(Mutation::PartByPart) && self.evaluate_some(now, store);
+                if evaluated || !self.unsettled.is_empty() || self.breaker.is_stirred() {
                     return Next::Again;
                 }
                 let away = self.away.values().filter(|away| !away.trying).map(|away| away.until).min();
@@ -78,6 +88,18 @@ impl Engine {
             Some(at) => Next::WaitUntil(at),
             None => Next::Idle,
         }
+    }
+
+    /// Evaluates as much as is done in one turn. False if there was nothing.
+    fn evaluate_some(&mut self, now: u64, store: &Store) -> bool {
+        let any = !self.evaluations.is_empty();
+        for _ in 0..self.options.evaluations {
+            match self.evaluations.pop(now) {
+                Some((evaluation, urgency)) => self.evaluate(store, evaluation, urgency),
+                None => break,
+            }
+        }
+        any
     }
 
     /// How a call went.
@@ -99,10 +121,7 @@ impl Engine {
                 self.cluster_answers(&flight.at.cluster);
                 self.succeeded(now, store, id, flight, &reply)
             }
-            Err(fault) => {
-                self.failed(now, &flight, &fault);
-                None
-            }
+            Err(fault) => self.failed(now, &flight, &fault),
         };
         if let Some((work, call)) = follow_up {
             return Some(self.launch(now, id, work, call, Aims::default()));
@@ -166,6 +185,9 @@ impl Engine {
             }
         }
         self.count(id);
+        if let Some(cluster) = sight.told_to().filter(|cluster| self.is_away(cluster, id)) {
+            self.untold.entry(cluster.clone()).or_default().insert(id);
+        }
         let decided = self.decide(now, store, id, &sight);
         self.notice(id, &decided.verdict);
         self.await_namespace(id, &decided.verdict);
@@ -176,6 +198,11 @@ impl Engine {
                     if !want.policy.finalizer && state.passing.met.is_none() =>
                 {
                     state.identified = want.origin.is_identified();
+                    if let Some(fan) = state.claims.first().map(|claim| claim.fan)
+                        && self.fans.get(fan).is_some_and(|fan| fan.legs.len() == 1)
+                    {
+                        self.shared.forget(fan);
+                    }
                     Some(Settled::as_wanted(want, target.version))
                 }
                 _ => None,
@@ -239,7 +266,11 @@ impl Engine {
             likeness: sight.likeness,
             record: &state.record,
             ready: self.ready(now, store, id, state, &sight.wanted),
-            telling: if state.passing.silent_until > now { Telling::Later } else { Telling::Now },
+            telling: match sight.told_to() {
+                Some(cluster) if self.is_away(cluster, id) => Telling::Away,
+                _ if state.passing.silent_until > now => Telling::Later,
+                _ => Telling::Now,
+            },
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
             missing: state.passing.reading == Reading::Missing,
             permit: self.breaker.permit(&scope_of(state), &state.key),
@@ -290,7 +321,14 @@ impl Engine {
                 let status = target
                     .filter(|_| matches!(action, Action::Report(_)))
                     .and_then(|target| Some(Record::report(sight.source.as_deref()?, target)));
-                Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status }))
+                let carries = match &action {
+                    Action::Report(_) => target.map(|target| target.version),
+                    _ => want.filter(|_| carries_a_change(state, sight)).map(|want| want.origin.version),
+                };
+                if let (Action::Deliver { .. }, Some(want)) = (&action, want) {
+                    self.remember_alone(id, want);
+                }
+                Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status, carries }))
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {
@@ -346,7 +384,12 @@ impl Engine {
                 let whose = if met.hands.other.is_none() { Proof::Ours } else { Proof::Open };
                 self.met(now, id, &met.uid, whose);
             }
-            Work::Act(_) | Work::LetGo => return false,
+            Work::Act(_)
+            | Work::LetGo
+            | Work::ReadAgain
+            | Work::ReadSource
+            | Work::LookWithin
+            | Work::TakeOut => return false,
         }
         true
     }
@@ -397,6 +440,14 @@ impl Engine {
         flight: Flight,
         reply: &Reply,
     ) -> Option<(Work, Call)> {
+        // Whatever was too late before may be so again: what was read is no attempt that succeeded.
+        match flight.work {
+            Work::ReadAgain => return self.has_read(store, id, &reply.body),
+            Work::ReadSource => return self.has_read_source(store, id, &flight.at, &reply.body),
+            Work::LookWithin => return self.looked_within(store, id, &reply.body),
+            Work::TakeOut => return self.has_taken_out(id, &reply.body),
+            Work::Act(_) | Work::LookBefore | Work::LetGo => {}
+        }
         let state = self.slots.get_mut(id)?;
         if let Some(passing) = state.passing.said() {
             if flight.tells_source(&state.key) {
@@ -421,14 +472,19 @@ impl Engine {
                 state.passing.written = Some(Written::At(left.version));
                 return None;
             }
+            Work::ReadAgain | Work::ReadSource | Work::LookWithin | Work::TakeOut => return None,
         };
         match action {
-            Action::Deliver { expect, .. } => {
-                let written = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
+            Action::Deliver { expect, how } => {
+                let place = Place::of(&state.key, &self.manager, Keep::Head);
                 if expect == Expect::New && !reply.created && !broken(Mutation::KeepWhatWasMet) {
-                    state.passing.met = Some(Arc::new(written));
+                    state.passing.met = Some(Arc::new(Object::decode(&reply.body, &place).ok()?));
                     return None;
                 }
+                // That it was written, and as what, is all that is kept of most answers: the copy is shown soon.
+                let written = Outline::decode(&reply.body, &place).ok()?;
+                let doubted = store.get(&state.key).doubt().is_some();
+                let fresh = doubted.then(|| Object::decode(&reply.body, &place).ok()).flatten();
                 state.record.uid = Some(written.uid.clone());
                 state.record.result = written.content;
                 state.record.ours = written.hands.ours;
@@ -440,10 +496,10 @@ impl Engine {
                     passing.fresh = None;
                 }
                 self.bodies.let_go(id);
-                if store.get(&state.key).doubt().is_some() {
+                if doubted {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
-                    state.passing.fresh = Some(Arc::new(written));
+                    state.passing.fresh = fresh.map(Arc::new);
                 } else if state.record.odd.hidden.is_some() {
                     // As long as our view does not show it, that it was written is all that can be known.
                     let why = "our copy stands there, but the view that we follow does not show it";
@@ -451,16 +507,11 @@ impl Engine {
                 } else {
                     state.passing.written = Some(Written::At(written.version));
                 }
-            }
-            Action::Read => {
-                let found = decode(&state.key, &self.manager, &reply.body, Keep::Whole)?;
-                // What was read may be newer than what is shown: it is looked at together with that.
-                if store.get(&state.key).present().is_some_and(|shown| shown.version < found.version) {
-                    state.passing.written = Some(Written::At(found.version));
+                if how == How::Apply && expect != Expect::New {
+                    return self.clean_up(id, &reply.body);
                 }
-                state.passing.fresh = Some(Arc::new(found));
-                state.passing.reading = Reading::Found;
             }
+            Action::Read => return self.has_read(store, id, &reply.body),
             Action::LetGo { .. } | Action::Release { .. } => {
                 let left = decode(&state.key, &self.manager, &reply.body, Keep::Head)?;
                 state.passing.written = Some(Written::At(left.version));
@@ -514,6 +565,38 @@ impl Engine {
         None
     }
 
+    /// What stands in a slot was read. It may be newer than what is shown: it is looked at together with that.
+    fn has_read(&mut self, store: &Store, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
+        let state = self.slots.get_mut(id)?;
+        let found = decode(&state.key, &self.manager, body, Keep::Whole)?;
+        let newer = match store.get(&state.key) {
+            Seen::Present(shown) => shown.version < found.version,
+            Seen::Absent(absence) => absence.version() < found.version,
+            Seen::Unknown(_) => false,
+        };
+        if newer {
+            state.passing.written = Some(Written::At(found.version));
+        }
+        state.passing.fresh = Some(Arc::new(found));
+        state.passing.reading = Reading::Found;
+        None
+    }
+
+    /// The source of a slot was read: if it is newer than what is shown, nothing is decided before that is shown.
+    fn has_read_source(
+        &mut self,
+        store: &Store,
+        id: SlotId,
+        source: &Key,
+        body: &[u8],
+    ) -> Option<(Work, Call)> {
+        let (_, found) = written(body)?;
+        if store.get(source).present().is_some_and(|shown| shown.version < found) {
+            self.slots.get_mut(id)?.passing.source_at = Some(found);
+        }
+        None
+    }
+
     pub(super) fn forget(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         if state.claims.is_empty() && !state.under_way {
@@ -531,6 +614,31 @@ impl Engine {
             }
             self.slots.remove(id);
             self.bodies.let_go(id);
+            self.await_nothing(id, &key);
+        }
+    }
+
+    /// A slot is no more: nothing that it waited for need wake it.
+    fn await_nothing(&mut self, id: SlotId, slot: &Key) {
+        if let Entry::Occupied(mut waiting) = self.homeless.entry(namespace_of(slot)) {
+            waiting.get_mut().remove(&id);
+            if waiting.get().is_empty() {
+                waiting.remove();
+            }
+        }
+        if let Entry::Occupied(mut waiting) = self.unlisted.entry(slot.cluster.clone()) {
+            waiting.get_mut().1.remove(&id);
+            if waiting.get().1.is_empty() {
+                waiting.remove();
+            }
+        }
+        // Each waits for two sources at most: what is more is of slots that are gone.
+        if self.waiting.len() > 2 * self.slots.len() + AWAITED_IN_VAIN {
+            let slots = &self.slots;
+            self.waiting.retain(|_, waiting| {
+                waiting.retain(|id| slots.get(*id).is_some_and(|state| state.claims.is_empty()));
+                !waiting.is_empty()
+            });
         }
     }
 }
@@ -539,8 +647,17 @@ pub(super) fn decode(key: &Key, manager: &str, body: &[u8], keep: Keep) -> Optio
     Object::decode(body, &Place::of(key, manager, keep)).ok()
 }
 
+/// Whether what is delivered to a slot is a source that changed since it was last delivered there. What is made anew, or put
+/// right, is what was delivered before.
+fn carries_a_change(state: &SlotState, sight: &Sight) -> bool {
+    match (&sight.wanted, &sight.marked) {
+        (WantedHere::By(want), Marked::Ours(mark)) => mark.origin.version < want.origin.version,
+        _ => state.record.result.is_none(),
+    }
+}
+
 /// Which object an answer shows, and at which version.
-fn written(body: &[u8]) -> Option<(Uid, Version)> {
+pub(super) fn written(body: &[u8]) -> Option<(Uid, Version)> {
     let metadata = Raw::parse(body).ok()?.get(&["metadata"])?;
     let text = |member| metadata.member(member).and_then(Raw::as_str);
     Some((Uid::parse(&text("uid")?), Version(text("resourceVersion")?.parse().ok()?)))

@@ -61,6 +61,7 @@ impl Engine {
                 }
             }
             Evaluation::Leg(fan, to) => {
+                self.shared.forget(fan);
                 if let Some((route, source)) = self.route_and_source(store, fan) {
                     self.evaluate_leg(store, fan, to, route.as_ref(), &source);
                     self.note_undecided(fan);
@@ -80,6 +81,7 @@ impl Engine {
 
     fn evaluate_fan(&mut self, store: &Store, id: FanId) {
         self.shared.forget(id);
+        self.fans.begin(id);
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
         let held = fan.finalizes;
@@ -87,7 +89,9 @@ impl Engine {
         let Some(entry) = self.routes.get(fan.route.0 as usize) else { return };
         let Some(route) = entry.route.clone() else {
             // Its configuration is gone: nothing of it is wanted any more.
+            let index = fan.route;
             self.forget_fan(id, None);
+            self.bury(index);
             if held {
                 // Nobody may read it any more. If nothing is known of it now, it is looked at when something is.
                 let slot = self.slots.at(&source_key);

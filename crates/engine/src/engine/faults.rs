@@ -4,7 +4,7 @@
 use std::hash::BuildHasher;
 
 use mailboat_object::key::{ClusterId, Key};
-use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_object::wire::{Call, Fault, FaultKind};
 
 use super::carry::Work;
 use super::flights::Flight;
@@ -19,7 +19,8 @@ use crate::standing::Part;
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
 
 impl Engine {
-    pub(super) fn failed(&mut self, now: u64, flight: &Flight, fault: &Fault) {
+    /// What becomes of a call that failed; what is called next about its slot, if something is.
+    pub(super) fn failed(&mut self, now: u64, flight: &Flight, fault: &Fault) -> Option<(Work, Call)> {
         let (id, work, intent) = (flight.slot, &flight.work, flight.aims.intent);
         if matches!(fault.kind, FaultKind::Conflict | FaultKind::NotFound)
             && let Some(state) = self.slots.get_mut(id)
@@ -34,8 +35,12 @@ impl Engine {
                 if matches!(work, Work::Act(Action::Report(_))) {
                     self.report_is_lost(&flight.at, id);
                 }
-                self.not_heard(now, id, fault);
+                return self.not_heard(now, flight, fault);
             }
+            // It went meanwhile, and its event is on its way: until then it would be written to in vain.
+            FaultKind::NotFound if *work == Work::ReadAgain => self.rest(now, id, &fault.text),
+            // It stays refused, for the reason that was given.
+            _ if matches!(work, Work::LookWithin | Work::TakeOut) && fault.kind != FaultKind::Away => {}
             // That it is not there is an answer.
             FaultKind::NotFound if *work == Work::Act(Action::Read) => {
                 if let Some(state) = self.slots.get_mut(id) {
@@ -48,15 +53,13 @@ impl Engine {
             FaultKind::NoNamespace if self.lacks_namespace(id) => {}
             // Somebody else made it.
             FaultKind::Exists if *work == Work::Act(Action::EnsureNamespace) && self.has_namespace(id) => {}
-            // What was to go is gone.
-            FaultKind::NotFound
-                if matches!(
-                    work,
-                    Work::Act(Action::Delete(_) | Action::Release { .. } | Action::LetGo { .. })
-                ) => {}
-            FaultKind::Away => self.cluster_away(now, id, &fault.text),
-            // Somebody was faster: decide anew at once, and only if that goes on, later.
-            FaultKind::Conflict | FaultKind::Exists if self.first_attempt(id, &fault.text) => {}
+            FaultKind::Away if self.cluster_away(now, id, &flight.at.cluster, &fault.text) => {}
+            // Nobody said how it is reached: the slot waits for that.
+            FaultKind::Away => {}
+            // Somebody was faster: decide anew at once from what stands there now, and only if that goes on, later.
+            FaultKind::Conflict | FaultKind::Exists if self.first_attempt(id, &fault.text) => {
+                return flight.read_again(Work::ReadAgain);
+            }
             FaultKind::Retry(Some(after)) => {
                 let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 self.rest_for(now, id, after.min(self.options.back_off_most), &fault.text);
@@ -68,9 +71,14 @@ impl Engine {
                     state.passing.rejected = true;
                     state.passing.rests = intent;
                 }
+                if fault.kind == FaultKind::Invalid {
+                    return flight.look_within();
+                }
             }
+            // Among them that what was to go is gone already: that is shown in a moment, and asked again only if it is not.
             _ => self.rest(now, id, &fault.text),
         }
+        None
     }
 
     /// Another hand rewrote what we own: it is put right, but ever more slowly (H24).
@@ -93,15 +101,19 @@ impl Engine {
 
     /// A slot's source did not take what it was told. It is told again later, and nothing else waits for that: what stands
     /// in the slot has nothing to do with it.
-    fn not_heard(&mut self, now: u64, id: SlotId, fault: &Fault) {
-        let Some(state) = self.slots.get_mut(id) else { return };
+    fn not_heard(&mut self, now: u64, flight: &Flight, fault: &Fault) -> Option<(Work, Call)> {
+        let id = flight.slot;
+        if fault.kind == FaultKind::Away && self.cluster_away(now, id, &flight.at.cluster, &fault.text) {
+            return None;
+        }
+        let state = self.slots.get_mut(id)?;
         let passing = &mut *state.passing;
         let attempt = passing.unheard;
         passing.unheard = attempt.saturating_add(1);
         passing.fault = Some(fault.text.as_str().into());
         let delay = match fault.kind {
-            // Somebody was faster: it is decided anew at once.
-            FaultKind::Conflict if attempt == 0 => return,
+            // Somebody was faster: it is decided anew at once, from what stands there now.
+            FaultKind::Conflict if attempt == 0 => return flight.read_again(Work::ReadSource),
             FaultKind::Retry(Some(after)) => {
                 u64::try_from(after.as_millis()).unwrap_or(u64::MAX).min(self.options.back_off_most)
             }
@@ -111,6 +123,7 @@ impl Engine {
             }
         };
         state.passing.silent_until = now + delay;
+        None
     }
 
     /// Puts a slot off, longer each time.
@@ -163,19 +176,37 @@ impl Engine {
         first
     }
 
-    /// The cluster cannot be reached: nothing is tried there for a while, and then this slot first.
-    fn cluster_away(&mut self, now: u64, id: SlotId, why: &str) {
-        let Some(state) = self.slots.get_mut(id) else { return };
+    /// The cluster cannot be reached, that of a slot or of its source: nothing is tried there for a while, and then this
+    /// slot first. False if nobody said how it is reached.
+    pub(super) fn cluster_away(&mut self, now: u64, id: SlotId, cluster: &ClusterId, why: &str) -> bool {
+        let Some(state) = self.slots.get_mut(id) else { return true };
         state.passing.fault = Some(why.into());
-        let key = state.key.clone();
-        if !self.clusters.contains_key(&key.cluster) {
-            return;
+        if !self.clusters.contains_key(cluster) {
+            return false;
         }
-        let attempts = self.away.get(&key.cluster).map_or(0, |away| away.attempts);
+        let attempts = match self.away.get(cluster) {
+            // What left before it was known to be away is no attempt: dozens at once would make the first pause the longest.
+            Some(away) if !away.trying || away.first != id => return true,
+            away => away.map_or(0, |away| away.attempts),
+        };
         let delay = self.options.back_off(attempts);
-        let until = now + delay / 2 + jitter(&key, attempts, delay);
+        let until = now + delay / 2 + jitter(&state.key, attempts, delay);
         let away = Away { until, attempts: attempts.saturating_add(1), first: id, trying: false };
-        self.away.insert(key.cluster, away);
+        self.away.insert(cluster.clone(), away);
+        true
+    }
+
+    /// Whether a cluster is away and another slot than this one tries it first.
+    pub(super) fn is_away(&self, cluster: &ClusterId, id: SlotId) -> bool {
+        self.away.get(cluster).is_some_and(|away| !away.trying || away.first != id)
+    }
+
+    /// A cluster showed something: it is tried at once, and pauses no shorter if that fails.
+    pub(super) fn try_soon(&mut self, cluster: Option<&ClusterId>) {
+        let concerned = |other: &ClusterId| cluster.is_none_or(|cluster| cluster == other);
+        for (_, away) in self.away.iter_mut().filter(|(cluster, _)| concerned(cluster)) {
+            away.until = 0;
+        }
     }
 
     /// A call to the cluster was answered: everything that waited for it goes on.
@@ -193,6 +224,9 @@ impl Engine {
             if self.slots.get(slot).is_some_and(|state| state.verdict.as_ref() == Some(&waits)) {
                 self.plan_later(slot, Urgency::Live);
             }
+        }
+        for slot in self.untold.remove(cluster).into_iter().flatten() {
+            self.plan_later(slot, Urgency::Live);
         }
     }
 

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::Key;
+use mailboat_object::key::{Key, Version};
+use mailboat_object::wire::{Call, Part, Verb};
 
 use super::carry::{Ticket, Work};
-use crate::plan::Action;
+use crate::plan::{Action, Expect, How};
 use crate::slots::SlotId;
 
 /// So many milliseconds a call has its place. A transport gives one up after some thirty seconds, so that what is under way in all
@@ -25,7 +26,7 @@ pub(crate) struct Flight {
     pub(crate) work: Work,
     /// What is written or read: a report and a look are about the slot's source, not about what stands in it.
     pub(super) at: Key,
-    pub(super) aims: Aims,
+    pub(crate) aims: Aims,
     /// When it left.
     pub(super) since: u64,
 }
@@ -38,12 +39,33 @@ pub(crate) struct Aims {
     /// The status that is brought back, and to which source, if one is: by the time of the answer the copy may have
     /// another, and the source may be another.
     pub(super) status: Option<Digest>,
+    /// The version of what is carried on, the source or the copy whose status it is, if that changed since this was last
+    /// done: what puts another hand's write right carries on no change.
+    pub(crate) carries: Option<Version>,
 }
 
 impl Flight {
     /// Whether it writes to the source of what stands in a slot, and not to that itself.
     pub(super) fn tells_source(&self, slot: &Key) -> bool {
-        matches!(self.work, Work::Act(Action::Report(_) | Action::Finalizer { .. })) && self.at != *slot
+        matches!(self.work, Work::Act(Action::Report(_) | Action::Finalizer { .. }) | Work::ReadSource)
+            && self.at != *slot
+    }
+
+    /// The reading of a copy that was applied to and not taken, if it was.
+    pub(super) fn look_within(&self) -> Option<(Work, Call)> {
+        let Work::Act(Action::Deliver { expect: Expect::Uid(_), how: How::Apply }) = &self.work else {
+            return None;
+        };
+        let call = Call { key: self.at.clone(), verb: Verb::Get, part: Part::Whole, dry_run: false };
+        Some((Work::LookWithin, call))
+    }
+
+    /// The reading, by this work, of what it was to write and which is not as it was thought to be.
+    pub(super) fn read_again(&self, work: Work) -> Option<(Work, Call)> {
+        let Work::Act(action) = &self.work else { return None };
+        let writes = !matches!(action, Action::EnsureNamespace | Action::Read | Action::ConfirmGone(_));
+        let call = Call { key: self.at.clone(), verb: Verb::Get, part: Part::Whole, dry_run: false };
+        writes.then_some((work, call))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fresh looks: at a source that seems to be gone, or that is being deleted and waits for its copies.
 
 use mailboat_object::key::Key;
-use mailboat_object::wire::Fault;
+use mailboat_object::wire::{Fault, FaultKind};
 
 use super::carry::{Ticket, Work};
 use super::flights::{Aims, Flight};
@@ -45,11 +45,18 @@ impl Engine {
         let id = flight.slot;
         let Some(state) = self.slots.get_mut(id) else { return };
         state.under_way = false;
+        if found.is_ok() {
+            self.cluster_answers(&flight.at.cluster);
+        }
+        let Some(state) = self.slots.get_mut(id) else { return };
         let (gone, ending) = (state.passing.gone.clone(), state.passing.ending.clone());
         match (found, gone, ending) {
             (Ok(look), Some(gone), _) => self.looked_for(now, id, *gone, &look),
             (Ok(look), None, Some(ending)) => self.looked_at_ending(now, id, *ending, &look),
             (Ok(_), None, None) => {}
+            (Err(fault), ..)
+                if fault.kind == FaultKind::Away
+                    && self.cluster_away(now, id, &flight.at.cluster, &fault.text) => {}
             (Err(fault), ..) => {
                 if !fault.passes() {
                     self.dispute(id);
@@ -64,7 +71,6 @@ impl Engine {
         match gone.looked(now, look) {
             Ok(gone) => {
                 let Some(state) = self.slots.get_mut(id) else { return };
-                state.passing.attempts = 0;
                 let again = gone.look_again_at();
                 state.passing.gone = Some(Box::new(gone));
                 if let Some(at) = again {
@@ -83,7 +89,6 @@ impl Engine {
         match ending.looked(look) {
             Ok(ending) => {
                 let Some(state) = self.slots.get_mut(id) else { return };
-                state.passing.attempts = 0;
                 state.passing.ending = Some(Box::new(ending));
             }
             Err(otherwise) => self.rest(now, id, &otherwise.to_string()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId, Version};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::{Change, News, Seen};
@@ -12,15 +12,16 @@ use mailboat_store::store::Store;
 use super::sight::namespace_of;
 use super::{Engine, keys, of_kind, urgency};
 use crate::fans::FanId;
-use crate::plan::{Verdict, Wait};
+use crate::mark::Mark;
+use crate::plan::{Proof, Verdict, Wait};
 use crate::queue::Urgency;
-use crate::slots::SlotId;
+use crate::slots::{SlotId, Written};
 
 impl Engine {
-    /// Something was learned.
-    pub fn observe(&mut self, store: &Store, news: &News) {
+    /// Something was learned. If a copy of ours is shown: what it remembers of its source.
+    pub fn observe(&mut self, store: &Store, news: &News) -> Option<(Key, Version)> {
         match news {
-            News::Object(change) => self.observe_object(store, change),
+            News::Object(change) => return self.observe_object(store, change),
             News::Scope { place, cluster, kind, .. } => {
                 self.observe_scope(store, place, cluster.as_ref(), kind);
             }
@@ -31,9 +32,10 @@ impl Engine {
                 self.settle_listed(store, None);
             }
         }
+        None
     }
 
-    fn observe_object(&mut self, store: &Store, change: &Change) {
+    fn observe_object(&mut self, store: &Store, change: &Change) -> Option<(Key, Version)> {
         let urgency = urgency(&change.key, change.live);
         for reader in self.fans.woken_by(&change.key) {
             self.wake(reader, urgency);
@@ -59,10 +61,11 @@ impl Engine {
             }
         }
         self.observe_copy(change, urgency);
-        self.observe_target(change, urgency);
+        let mark = self.observe_target(change, urgency);
         self.house(&change.key, urgency);
         self.settle_waiting(store, &change.key);
         self.report_is_shown(change);
+        mark.map(|mark| (mark.origin.key, mark.origin.version))
     }
 
     /// Notes whether a source was seen to begin to be deleted. One that a list shows so may be one of thousands.
@@ -105,33 +108,53 @@ impl Engine {
         }
     }
 
-    fn observe_target(&mut self, change: &Change, urgency: Urgency) {
-        let slot = match (self.slots.find(&change.key), &change.now) {
+    /// Something may stand otherwise in a slot. The mark on it, if it is a copy of ours: read here once for all who ask for it.
+    fn observe_target(&mut self, change: &Change, urgency: Urgency) -> Option<Mark> {
+        let target = match &change.now {
+            Seen::Present(target) => Some(target),
+            Seen::Absent(_) | Seen::Unknown(_) => None,
+        };
+        let mark = target.and_then(|target| self.mark_on(target));
+        let slot = match (self.slots.find(&change.key), target) {
             (Some(slot), _) => slot,
             // A copy of ours that nobody claims: configuration that shrank while we were away.
-            (None, Seen::Present(target)) if self.mark_on(target).is_some() => self.slots.at(&change.key),
+            (None, Some(_)) if mark.is_some() => self.slots.at(&change.key),
             // A source that waits for us, though no route reads it: the same.
-            (None, Seen::Present(target))
+            (None, Some(target))
                 if self.bears_finalizer(target) && self.routes_of(&change.key).is_empty() =>
             {
                 self.slots.at(&change.key)
             }
-            (None, _) => return,
+            (None, _) => return None,
         };
-        if let Seen::Present(target) = &change.now {
-            let ours = self.our_mark_on(target).is_some();
-            let Some(state) = self.slots.get_mut(slot) else { return };
-            // The body is at hand now, and may not be kept.
-            if target.is_whole() && state.record.result.is_none() {
-                self.bodies.keep(slot, target);
+        let mut ours = None;
+        // Counted before anything is planned: a share of what is not counted yet looks like all of it, and a share of what
+        // went smaller than it is.
+        match &change.now {
+            Seen::Present(target) => {
+                ours = mark.filter(|mark| self.proof(target, mark) == Proof::Ours);
+                let state = self.slots.get_mut(slot)?;
+                // The body is at hand now, and may not be kept.
+                if target.is_whole() && state.record.result.is_none() {
+                    self.bodies.keep(slot, target);
+                }
+                if ours.is_some() {
+                    state.record.uid = Some(target.uid.clone());
+                    self.count(slot);
+                }
             }
-            // Counted before anything is planned: a share of what is not counted yet looks like all of it.
-            if ours {
-                state.record.uid = Some(target.uid.clone());
-                self.count(slot);
+            Seen::Absent(absence) => {
+                let state = self.slots.get_mut(slot)?;
+                let made_since = |written: &Written| matches!(written, Written::At(version) if absence.version() < *version);
+                if !state.passing.written.as_ref().is_some_and(made_since) {
+                    state.record.uid = None;
+                    self.count(slot);
+                }
             }
+            Seen::Unknown(_) => {}
         }
         self.plan_later(slot, urgency);
+        ours
     }
 
     /// Notes that a slot waits for its namespace, if it does.
@@ -192,5 +215,8 @@ impl Engine {
         self.settle_all_waiting(store, cluster, kind);
         self.settle_listed(store, cluster);
         self.report_again(cluster, kind);
+        if cluster.is_some_and(|cluster| store.range(cluster, kind, None).is_ok()) {
+            self.try_soon(cluster);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_object::json::Raw;
-use mailboat_object::key::{Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
@@ -13,11 +13,11 @@ use super::{Engine, made_by_our_write};
 use crate::fans::{Fan, Leg};
 use crate::likeness::covers;
 use crate::look;
-use crate::mark::{Mark, Marked};
+use crate::mark::{Mark, Marked, Marks};
 use crate::mutation::{Mutation, broken};
 use crate::plan::{How, Likeness, Proof, Ready};
 use crate::route::View;
-use crate::shared::in_cluster;
+use crate::shared::{ALONE_UP_TO_BYTES, in_cluster};
 use crate::slots::{Reading, SlotId, SlotState, Told, Written};
 use crate::want::{Delivery, Hold, Origin, Want};
 use crate::warrant::{Evidence, SourceDeleting};
@@ -30,6 +30,19 @@ pub(super) struct Sight {
     pub(super) proof: Proof,
     pub(super) wanted: WantedHere,
     pub(super) likeness: Likeness,
+}
+
+impl Sight {
+    /// The cluster of the source that is told something of the slot, or looked at because of it.
+    pub(super) fn told_to(&self) -> Option<&ClusterId> {
+        let source = match &self.wanted {
+            WantedHere::By(_) => &self.source.as_ref()?.key,
+            WantedHere::No(Evidence::SourceGone(gone)) => gone.source(),
+            WantedHere::No(Evidence::SourceDeleting(deleting)) => deleting.source(),
+            WantedHere::No(Evidence::Deselected(_)) | WantedHere::Undecided(_) => return None,
+        };
+        Some(&source.cluster)
+    }
 }
 
 /// Who wants a slot, owned.
@@ -59,25 +72,48 @@ impl Engine {
         }
     }
 
+    /// Remembers what is delivered to a slot, if nothing else is made of its source: when it is shown there, it is compared
+    /// with what stands there.
+    pub(super) fn remember_alone(&mut self, id: SlotId, want: &Want) {
+        if want.body.json.len() > ALONE_UP_TO_BYTES {
+            return;
+        }
+        let Some(claim) = self.slots.get(id).and_then(|state| state.claims.first()) else { return };
+        let alone = self.fans.get(claim.fan).is_some_and(|fan| fan.legs.iter().flat_map(Leg::slots).eq([id]));
+        if alone {
+            self.shared.remember(claim.fan, Arc::from([want.clone()]));
+        }
+    }
+
     /// What there is to see of a slot; nothing while our own last write is not visible yet.
     pub(super) fn look_at(&self, store: &Store, id: SlotId) -> Option<Sight> {
         let state = self.slots.get(id)?;
         let target = target_of(store, state)?;
-        let mark = match &target {
-            Seen::Present(target) => self.mark_on(target),
+        let read = match &target {
+            Seen::Present(target) => self.read_mark(target),
             _ => None,
         };
-        let ours = mark.as_ref().filter(|mark| match &target {
-            Seen::Present(target) => self.proof(target, mark) == Proof::Ours,
-            _ => false,
-        });
+        let proof_of = |mark: &Mark| match &target {
+            Seen::Present(target) => self.proof(target, mark),
+            _ => Proof::Ours,
+        };
+        let first_proof = read.as_ref().map(|(mark, _)| proof_of(mark));
+        let ours = read.as_ref().filter(|_| first_proof == Some(Proof::Ours)).map(|(mark, _)| mark);
         let (wanted, source) = self.wanted_of(store, state, ours);
         if source.as_ref().is_some_and(|source| state.passing.source_at > Some(source.version)) {
             return None;
         }
-        let marked = match (&target, &wanted) {
-            (Seen::Present(target), WantedHere::By(want)) => want.policy.marks.read(target),
-            _ => mark.map_or(Marked::Nobodys, Marked::Ours),
+        let (marked, proof) = match (&target, &wanted, read) {
+            // By other marks than it was read with.
+            (Seen::Present(target), WantedHere::By(want), read)
+                if !read.as_ref().is_some_and(|(_, by)| are_same(by, &want.policy.marks)) =>
+            {
+                let marked = want.policy.marks.read(target);
+                let proof = if let Marked::Ours(mark) = &marked { proof_of(mark) } else { Proof::Ours };
+                (marked, proof)
+            }
+            (_, _, Some((mark, _))) => (Marked::Ours(mark), first_proof.unwrap_or(Proof::Open)),
+            (_, _, None) => (Marked::Nobodys, Proof::Ours),
         };
         let likeness = match (&target, &wanted) {
             (Seen::Present(target), WantedHere::By(want)) => {
@@ -86,10 +122,6 @@ impl Engine {
                 likeness(state, want, target, first, &marked, How::of(want.policy.delivery, apply))
             }
             _ => Likeness::Same,
-        };
-        let proof = match (&target, &marked) {
-            (Seen::Present(target), Marked::Ours(mark)) => self.proof(target, mark),
-            _ => Proof::Ours,
         };
         Some(Sight { target, source, marked, proof, wanted, likeness })
     }
@@ -219,8 +251,7 @@ impl Engine {
         wanted: &WantedHere,
     ) -> Ready {
         // One slot tries; the others wait for its answer.
-        let away = self.away.get(&state.key.cluster).is_some_and(|away| !away.trying || away.first != id);
-        if away || !self.clusters.contains_key(&state.key.cluster) {
+        if self.is_away(&state.key.cluster, id) || !self.clusters.contains_key(&state.key.cluster) {
             return Ready::ClusterAway;
         }
         // Another intent than the one that failed is tried at once.
@@ -327,6 +358,11 @@ fn likeness(
         return Likeness::Same;
     }
     Likeness::Unread
+}
+
+/// Whether two handles lead to the same marks, so that what was read with one need not be read with the other.
+fn are_same(one: &Arc<dyn Marks>, other: &Arc<dyn Marks>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
 /// Whether a want that is the same in every cluster is meant for a slot.

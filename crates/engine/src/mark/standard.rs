@@ -1,10 +1,11 @@
 //! The marks that a role uses unless it has wire names of its own to keep.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::edit::Edit;
-use mailboat_object::json::Raw;
+use mailboat_object::json::{Raw, write_string};
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use serde_json::{Value, json};
@@ -46,8 +47,9 @@ impl Marks for StandardMarks {
     }
 
     fn write(&self, want: &Want, uid: Option<&Uid>) -> Result<Arc<[u8]>, String> {
-        let raw = Raw::parse(&want.body.json).map_err(|malformed| malformed.to_string())?;
-        let mut edit = Edit::of(raw);
+        // An intent was checked when it was made.
+        let intent = std::str::from_utf8(&want.body.json).map_err(|malformed| malformed.to_string())?;
+        let mut edit = Edit::of(Raw::trusted(intent));
         if want.policy.delivery != Delivery::Overlay {
             edit.set_label(OWNER_LABEL, &self.owner.0);
         }
@@ -55,7 +57,7 @@ impl Marks for StandardMarks {
         if let Some(uid) = uid {
             edit.set(&["metadata", "uid"], Value::from(uid.to_string())).map_err(|bad| bad.to_string())?;
         }
-        Ok(edit.finish().map_err(|malformed| malformed.to_string())?.json)
+        Ok(edit.to_json())
     }
 
     fn remove(&self) -> Value {
@@ -69,42 +71,69 @@ impl StandardMarks {
     /// holds hundreds of thousands of marks.
     fn text(&self, want: &Want, confirmed: bool) -> String {
         let (origin, slot) = (&want.origin, &want.slot);
-        let mut mark = json!({
-            "on": on(slot),
-            "cluster": origin.key.cluster.to_string(),
-            "uid": origin.uid.to_string(),
-            "version": origin.version.0,
-            "intent": want.body.digest.to_string(),
-        });
-        if origin.generation > 0 {
-            mark["generation"] = Value::from(origin.generation);
+        let says_kind = (origin.key.kind != slot.kind).then(|| origin.key.kind.to_string());
+        let says = |name: &Name, there: &Name| (name != there).then(|| name.to_string());
+        let overlays = want.policy.delivery == Delivery::Overlay;
+        let mut mark = Writer::new();
+        mark.text("cluster", Some(origin.key.cluster.0.as_str()));
+        mark.number("generation", Some(origin.generation).filter(|generation| *generation > 0));
+        mark.text("identity", origin.identity.as_deref());
+        mark.text("intent", Some(&want.body.digest.to_string()));
+        mark.text("kind", says_kind.as_deref());
+        mark.truth("leave", want.leaves());
+        mark.number("made", origin.made_seconds);
+        mark.text("name", says(&origin.key.name, &slot.name).as_deref());
+        mark.text("namespace", says(&origin.key.namespace, &slot.namespace).as_deref());
+        mark.text("on", Some(&on(slot)));
+        mark.truth("overlay", overlays);
+        mark.text("owner", overlays.then_some(self.owner.0.as_str()));
+        mark.text("uid", Some(&origin.uid.to_string()));
+        mark.truth("unconfirmed", !confirmed);
+        mark.number("version", Some(origin.version.0));
+        mark.finish()
+    }
+}
+
+/// A mark while it is written: with each write of a copy, so without a tree.
+struct Writer(String);
+
+impl Writer {
+    fn new() -> Self {
+        Self(String::with_capacity(320))
+    }
+
+    /// Adds a text, if there is one.
+    fn text(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            write_string(text, self.member(name));
         }
-        if let Some(made) = origin.made_seconds {
-            mark["made"] = Value::from(made);
+    }
+
+    /// Adds a number, if there is one.
+    fn number(&mut self, name: &str, number: Option<u64>) {
+        if let Some(number) = number {
+            // Writing to a String cannot fail.
+            _ = write!(self.member(name), "{number}");
         }
-        if let Some(identity) = &origin.identity {
-            mark["identity"] = Value::from(identity.as_str());
+    }
+
+    /// Says something, if it is so.
+    fn truth(&mut self, name: &str, is_so: bool) {
+        if is_so {
+            self.member(name).push_str("true");
         }
-        if origin.key.kind != slot.kind {
-            mark["kind"] = Value::from(origin.key.kind.to_string());
-        }
-        if origin.key.namespace != slot.namespace {
-            mark["namespace"] = Value::from(origin.key.namespace.as_str());
-        }
-        if origin.key.name != slot.name {
-            mark["name"] = Value::from(origin.key.name.as_str());
-        }
-        if want.leaves() {
-            mark["leave"] = Value::from(true);
-        }
-        if !confirmed {
-            mark["unconfirmed"] = Value::from(true);
-        }
-        if want.policy.delivery == Delivery::Overlay {
-            mark["overlay"] = Value::from(true);
-            mark["owner"] = Value::from(self.owner.0.as_str());
-        }
-        mark.to_string()
+    }
+
+    fn member(&mut self, name: &str) -> &mut String {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        write_string(name, &mut self.0);
+        self.0.push(':');
+        &mut self.0
+    }
+
+    fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
     }
 }
 
@@ -284,6 +313,30 @@ mod tests {
         assert_eq!(marks().read(&first), Marked::Ours(Mark { confirmed: false, ..expected }));
         let them = StandardMarks::new(OwnerId(Name::new("them")));
         assert_eq!(them.read(&copy), Marked::Others(OwnerId(Name::new("us"))));
+    }
+
+    #[test]
+    fn a_mark_is_written_as_it_always_was() {
+        let text = |want: &Want, confirmed| marks().text(want, confirmed);
+        let want = want();
+        let digest = want.body.digest;
+        assert_eq!(
+            text(&want, false),
+            format!(
+                r#"{{"cluster":"center","generation":3,"identity":"3f5a","intent":"{digest}","leave":true,"made":1700000000,"on":"deployments.apps/till/pos","uid":"u-1","unconfirmed":true,"version":7}}"#
+            )
+        );
+        let mut other = want.clone();
+        other.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..Policy::plain(Arc::new(marks())) });
+        other.origin.key =
+            Key { namespace: Name::EMPTY, kind: KindId::new("", "configmaps"), ..key("a\"b", "o") };
+        (other.origin.generation, other.origin.made_seconds, other.origin.identity) = (0, None, None);
+        assert_eq!(
+            text(&other, true),
+            format!(
+                r#"{{"cluster":"a\"b","intent":"{digest}","kind":"configmaps","name":"o","namespace":"","on":"deployments.apps/till/pos","overlay":true,"owner":"us","uid":"u-1","version":7}}"#
+            )
+        );
     }
 
     #[test]

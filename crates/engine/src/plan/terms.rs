@@ -114,6 +114,8 @@ pub enum Telling {
     Now,
     /// It did not take what it was told a moment ago, and is told again later.
     Later,
+    /// Its cluster is away: it is neither told anything nor looked at.
+    Away,
 }
 
 /// The breaker's word on withdrawals in a scope.
@@ -187,6 +189,8 @@ pub enum Wait {
     Rest,
     /// Its time, because its source could not be told something.
     Unheard,
+    /// The cluster of its source to come back.
+    SourceCluster,
     /// Its time, because another hand keeps rewriting what we own.
     Contention,
     /// The whole scope to be evaluated.

@@ -1,6 +1,7 @@
 //! Clusters that are away, servers that refuse, hands that fight.
 
 use mailboat_engine::want::Hold;
+use mailboat_object::wire::FaultKind;
 use mailboat_store::seen::Seen;
 
 use crate::prelude::*;
@@ -134,7 +135,7 @@ fn a_source_that_cannot_be_told_anything_is_not_the_fault_of_its_copies_cluster(
     assert!((1..10).contains(&tried), "it was told {tried} times in a second");
     assert_eq!(
         world.engine.verdict(&edge),
-        Some(&Verdict::Waiting(Wait::Unheard)),
+        Some(&Verdict::Waiting(Wait::SourceCluster)),
         "{}",
         explain(&world, &edge)
     );
@@ -148,6 +149,105 @@ fn a_source_that_cannot_be_told_anything_is_not_the_fault_of_its_copies_cluster(
     world.servers.get_mut(&mailbox.cluster).unwrap().link = Link::Up;
     world.run_for(120_000);
     assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
+}
+
+#[test]
+fn h25_a_source_cluster_that_is_away_is_told_by_one_slot_at_a_time() {
+    let mut world = world();
+    let at = |cluster, n| key(cluster, "configmaps", "till", &format!("c{n:02}"));
+    for n in 0..50 {
+        world.put(&at("tenant", n), config_map("1"));
+    }
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    let tenant = at("tenant", 0).cluster;
+    world.servers.get_mut(&tenant).unwrap().link = Link::Away;
+    for n in 0..50 {
+        let mut ready = world.object(&at("florin", n)).unwrap().clone();
+        ready["status"] = json!({ "ready": n });
+        world.put(&at("florin", n), ready);
+    }
+    world.run_for(300_000);
+    let tries = world.servers[&tenant].refusals;
+    assert!((2..60).contains(&tries), "{tries} tries while it was away");
+    let waits = Verdict::Waiting(Wait::SourceCluster);
+    assert_eq!(world.engine.verdict(&at("florin", 7)), Some(&waits), "{}", explain(&world, &at("florin", 7)));
+    world.servers.get_mut(&tenant).unwrap().link = Link::Up;
+    world.run_for(120_000);
+    for n in 0..50 {
+        assert_eq!(world.object(&at("tenant", n)).unwrap()["status"], json!({ "ready": n }), "{n}");
+    }
+}
+
+#[test]
+fn h25_sources_in_a_cluster_that_is_away_are_looked_for_by_one_slot_at_a_time() {
+    let mut world = world();
+    let at = |cluster, n| key(cluster, "configmaps", "till", &format!("c{n:02}"));
+    for n in 0..50 {
+        world.put(&at("tenant", n), config_map("1"));
+    }
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    let tenant = at("tenant", 0).cluster;
+    world.servers.get_mut(&tenant).unwrap().link = Link::Away;
+    // What they were is shown by a view; the workspace itself does not answer.
+    for n in 0..50 {
+        world.remove(&at("tenant", n));
+    }
+    world.run_for(300_000);
+    let tries = world.servers[&tenant].refusals;
+    assert!((2..60).contains(&tries), "{tries} looks while it was away");
+    assert!((0..50).all(|n| world.object(&at("florin", n)).is_some()), "withdrawn without a look");
+    world.servers.get_mut(&tenant).unwrap().link = Link::Up;
+    world.run_for(120_000);
+    assert!(
+        (0..50).all(|n| world.object(&at("florin", n)).is_none()),
+        "{}",
+        explain(&world, &at("florin", 0))
+    );
+}
+
+#[test]
+fn a_short_absence_with_much_under_way_is_a_short_pause() {
+    let mut world = world();
+    let at = |n| key("florin", "configmaps", "till", &format!("c{n:02}"));
+    for n in 0..50 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    let florin = at(0).cluster;
+    world.servers.get_mut(&florin).unwrap().link = Link::Hangs;
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(1_000);
+    assert_eq!(world.unanswered.len(), 50);
+    world.give_up_as(FaultKind::Away);
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
+    world.run_for(1_000);
+    assert!((0..50).all(|n| world.object(&at(n)).is_some()), "{}", explain(&world, &at(0)));
+}
+
+#[test]
+fn a_cluster_that_shows_something_again_is_tried_at_once() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    let florin = copy().cluster;
+    world.lose("florin", "configmaps");
+    world.servers.get_mut(&florin).unwrap().link = Link::Away;
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.lose("florin", "secrets");
+    world.run_for(1_800_000);
+    world.find_again("florin", "configmaps");
+    world.run_for(600_000);
+    assert_eq!(world.object(&copy()), None);
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
+    world.find_again("florin", "secrets");
+    let before = world.now;
+    world.run_for(10);
+    assert!(world.object(&copy()).is_some(), "{}", explain(&world, &copy()));
+    assert!(world.now - before < 100, "it waited {} ms", world.now - before);
 }
 
 #[test]

@@ -96,6 +96,26 @@ fn a_changed_object_costs_work_for_what_it_concerns_only() {
 }
 
 #[test]
+fn what_goes_to_one_place_is_not_projected_again_when_it_is_shown_there() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    let route = translator("p1", &[1]);
+    let projections = Arc::clone(&route.projections);
+    configure(&mut world, route);
+    known(&mut world);
+    world.run();
+    assert_eq!(written(&mut world).len(), 1);
+    assert_eq!(projections.swap(0, Ordering::Relaxed), 2, "to find its slot, and to deliver");
+    // What it is made from changes, and what is remembered of it does not count any more.
+    for value in ["2", "3"] {
+        world.put(&source(), config_map(value));
+        world.run();
+        assert_eq!(written(&mut world).len(), 1);
+        assert_eq!(projections.swap(0, Ordering::Relaxed), 2);
+    }
+}
+
+#[test]
 fn a_cluster_that_is_named_late_gets_what_waited_for_it() {
     let mut world = world();
     world.put(&source(), config_map("1"));

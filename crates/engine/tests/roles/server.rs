@@ -19,6 +19,7 @@ pub(crate) enum Link {
 }
 
 /// One cluster's objects, and the watch events that nobody has read yet.
+#[allow(clippy::struct_excessive_bools, reason = "each is one way to misbehave")]
 #[derive(Default)]
 pub(crate) struct Server {
     pub(crate) objects: BTreeMap<Key, Value>,
@@ -53,6 +54,14 @@ pub(crate) struct Server {
     pub(crate) refusals: usize,
     /// How many objects were read one by one.
     pub(crate) gets: usize,
+    /// How many writes came too late.
+    pub(crate) conflicts: usize,
+    /// How many calls were answered in any way.
+    pub(crate) calls: usize,
+    /// Its watches show nothing for now.
+    pub(crate) silent: bool,
+    /// Somebody changes an object just before each write to it.
+    pub(crate) outruns: bool,
 }
 
 type Answer = Result<Reply, Fault>;
@@ -107,7 +116,16 @@ impl Server {
             self.refusals += 1;
             return Err(Fault::new(FaultKind::Away, "connection refused"));
         }
+        if self.outruns
+            && let Some(mut object) =
+                self.objects.get(&call.key).cloned().filter(|_| !matches!(call.verb, Verb::Get))
+        {
+            object["metadata"]["labels"]["outran"] = json!(self.version.to_string());
+            self.put(&call.key, object);
+        }
         let answer = self.answer(call);
+        self.calls += 1;
+        self.conflicts += usize::from(matches!(&answer, Err(fault) if fault.kind == FaultKind::Conflict));
         if self.loses_replies > 0 && !call.dry_run {
             self.loses_replies -= 1;
             return Err(Fault::new(FaultKind::Retry(None), "the connection broke before the answer came"));

@@ -1,6 +1,7 @@
 //! What comes back: status, and why a slot stands as it stands.
 
 use mailboat_engine::want::StatusReturn;
+use mailboat_object::key::Version;
 use mailboat_object::wire::Part;
 
 use crate::prelude::*;
@@ -153,4 +154,104 @@ fn who_else_wants_a_slot_is_told_though_it_stands_as_before() {
     world.run();
     assert!(told(&mut world), "one wants it no more");
     assert_eq!(wanting(&world), ["p2"]);
+}
+
+#[test]
+fn a_call_says_which_change_it_carries_on_and_none_that_was_carried_on_before() {
+    let mut world = world();
+    let (mailbox, edge) = (key("tenant", "configmaps", "till", "pos"), copy());
+    let version = |world: &World, of: &Key| -> Version {
+        Version(world.object(of).unwrap()["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap())
+    };
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    let first = version(&world, &mailbox);
+    assert_eq!(std::mem::take(&mut world.carried), [(mailbox.clone(), first)]);
+    // Another hand rewrites the copy, and somebody deletes it: neither is a change of its source.
+    let mut theirs = world.object(&edge).unwrap().clone();
+    theirs["data"]["a"] = json!("theirs");
+    world.put(&edge, theirs);
+    world.run();
+    world.remove(&edge);
+    world.run();
+    assert_eq!(world.object(&edge).unwrap()["data"]["a"], "1");
+    assert_eq!(std::mem::take(&mut world.carried), []);
+    // What is refused, and so rests, is the change that it was; the next one is itself.
+    world.servers.get_mut(&edge.cluster).unwrap().refuses = Some("refused");
+    world.put(&mailbox, config_map("refused"));
+    world.run_for(100_000);
+    let refused = version(&world, &mailbox);
+    world.put(&mailbox, config_map("2"));
+    world.run_for(10);
+    assert_eq!(world.object(&edge).unwrap()["data"]["a"], "2");
+    let last = version(&world, &mailbox);
+    let carried = std::mem::take(&mut world.carried);
+    let mut versions: Vec<Version> = carried.into_iter().map(|(_, version)| version).collect();
+    versions.dedup();
+    assert_eq!(versions, [refused, last]);
+    // Status that comes back is a change of the copy.
+    let mut ready = world.object(&edge).unwrap().clone();
+    ready["status"] = json!({ "ready": 1 });
+    world.put(&edge, ready);
+    world.run();
+    let told = version(&world, &edge);
+    assert_eq!(std::mem::take(&mut world.carried), [(edge, told)]);
+}
+
+#[test]
+fn why_something_is_refused_held_or_waits_is_told_as_data_and_in_words() {
+    let told = |world: &World, slot: &Key| world.engine.explain(world.now, &world.store, slot).unwrap();
+    // Its server refuses it: in that server's words, how often, and when it is tried again.
+    let mut world = world();
+    world.put(&source(), config_map("refused"));
+    world.servers.get_mut(&copy().cluster).unwrap().refuses = Some("refused");
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(5_000);
+    // A moment before it is tried again.
+    world.now -= 1;
+    let refused = told(&world, &copy());
+    assert_eq!(refused.verdict, Verdict::Refused(Refusal::Rejected));
+    assert!(refused.fault.as_deref().is_some_and(|fault| fault.contains("immutable")), "{refused}");
+    assert!(refused.attempts > 1 && refused.rests > 0 && refused.delivered_at.is_none(), "{refused}");
+    let text = refused.to_string();
+    for part in
+        ["refused: its server looked at it", "in a row: data.a", "tried again in", "nothing stands there"]
+    {
+        assert!(text.contains(part), "{part:?} is not said:\n{text}");
+    }
+    // Delivered, and changed on the way: when, and where.
+    world.servers.get_mut(&copy().cluster).unwrap().refuses = None;
+    world.put(&key("workload", "customizers", "", "c"), json!({ "value": "custom" }));
+    let mut customized = config_map("1");
+    customized["metadata"]["annotations"] = json!({ "customizer": "c" });
+    world.put(&source(), customized);
+    world.run();
+    let delivered = told(&world, &copy());
+    assert_eq!(delivered.verdict, Verdict::Settled, "{delivered}");
+    assert!(delivered.delivered_at.is_some() && delivered.fault.is_none(), "{delivered}");
+    assert!(delivered.changed.contains(&"data.custom".to_owned()), "{delivered}");
+    assert_eq!(delivered.claims[0].by.as_str(), "spec.downsync[0]");
+    // It waits for what it is made from.
+    world.remove(&key("workload", "customizers", "", "c"));
+    world.run();
+    let waiting = told(&world, &copy());
+    assert!(waiting.to_string().contains("waiting: its customizer is missing"), "{waiting}");
+    assert!(matches!(&waiting.verdict, Verdict::Waiting(Wait::Undecided(hold)) if hold.on.is_some()));
+    // It would go with too much else.
+    let mut world = self::world();
+    for n in 0..20 {
+        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    configure(&mut world, translator("p1", &[]));
+    world.run();
+    let held = told(&world, &key("florin", "configmaps", "till", "c07"));
+    let Verdict::Held(change) = &held.verdict else { panic!("{held}") };
+    assert!(held.to_string().contains(&format!("confirm change {change}")), "{held}");
+    assert!(held.to_string().contains("wanted by nobody") && held.to_string().contains("no longer selected"));
 }

@@ -7,7 +7,7 @@ use mailboat_engine::engine::{Engine, Next, Options, Ticket};
 use mailboat_engine::look::{Look, Serving, Sighted};
 use mailboat_engine::mark::{Marks, OwnerId};
 use mailboat_engine::route::{Destination, DestinationId};
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::{Keep, Limits};
 use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) keep: Keep,
     /// Calls that no server answered.
     pub(crate) unanswered: Vec<Ticket>,
+    /// The changes that calls carried on: of what, and at which version.
+    pub(crate) carried: Vec<(Key, Version)>,
 }
 
 impl World {
@@ -53,6 +55,7 @@ impl World {
             labelled: BTreeSet::new(),
             keep: Keep::Whole,
             unanswered: Vec::new(),
+            carried: Vec::new(),
         };
         for (number, cluster) in clusters.iter().enumerate() {
             world.servers.insert(ClusterId::new(cluster), Server::default());
@@ -97,6 +100,24 @@ impl World {
             for kind in kinds(cluster.0.as_str()) {
                 self.follow(cluster.0.as_str(), kind);
             }
+        }
+    }
+
+    /// The process starts again, and what it lists comes in another order: cluster by cluster, kind by kind, and object by object.
+    pub(crate) fn restart_in(&mut self, order: &mut Order, kinds: &[&str]) {
+        self.restart(&[]);
+        let clusters: Vec<ClusterId> = self.servers.keys().cloned().collect();
+        let mut feeds: Vec<_> =
+            clusters.iter().flat_map(|at| kinds.iter().map(move |kind| (at, *kind))).collect();
+        order.shuffle(&mut feeds);
+        for (cluster, kind) in feeds {
+            let cluster = cluster.0.as_str();
+            self.begin_to_follow(cluster, kind, Filter::All);
+            let id = key(cluster, kind, "", "");
+            let mut page = self.servers[&id.cluster].list(&id.kind);
+            order.shuffle(page["items"].as_array_mut().unwrap());
+            self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+            self.watch(cluster, kind);
         }
     }
 
@@ -223,7 +244,7 @@ impl World {
     /// Watch events reach the store.
     fn deliver_events(&mut self) {
         let mut news = Vec::new();
-        for (cluster, server) in &mut self.servers {
+        for (cluster, server) in self.servers.iter_mut().filter(|(_, server)| !server.silent) {
             for (key, kind, object) in std::mem::take(&mut server.events) {
                 if self.labelled.contains(&(cluster.clone(), key.kind.clone())) && !bears_our_label(&object) {
                     continue;
@@ -256,6 +277,31 @@ impl World {
             "the engine does not come to rest; its last calls: {:?}",
             self.writes.iter().rev().take(5).collect::<Vec<_>>()
         );
+    }
+
+    /// Runs until nothing is left to do. Calls are under way together, and reach their servers in an order of their own.
+    pub(crate) fn run_in(&mut self, order: &mut Order) {
+        let mut under_way = Vec::new();
+        for _ in 0..200_000 {
+            self.deliver_events();
+            let next = self.engine.next(self.now, &self.store);
+            let waits = matches!(next, Next::Idle | Next::WaitUntil(_));
+            match next {
+                Next::Look(..) | Next::Call(..) => under_way.push(next),
+                Next::Idle if under_way.is_empty() => return,
+                Next::WaitUntil(at) if under_way.is_empty() && at > self.now + 600_000 => return,
+                Next::WaitUntil(at) if under_way.is_empty() => self.now = at.max(self.now + 1),
+                Next::Again | Next::Idle | Next::WaitUntil(_) => {}
+            }
+            if !under_way.is_empty() && (waits || order.below(3) == 0) {
+                match under_way.swap_remove(order.below(under_way.len())) {
+                    Next::Look(ticket, source) => self.look(ticket, &source),
+                    Next::Call(ticket, call) => self.answer(ticket, call),
+                    other => panic!("{other:?} is not under way"),
+                }
+            }
+        }
+        panic!("the engine does not come to rest");
     }
 
     /// Runs for so long at most, for what never comes to rest by itself.
@@ -307,6 +353,12 @@ impl World {
     }
 
     fn look(&mut self, ticket: Ticket, source: &Key) {
+        let server = self.servers.get_mut(&source.cluster).unwrap();
+        if server.link == Link::Away {
+            server.refusals += 1;
+            let fault = Fault::new(FaultKind::Away, "connection refused");
+            return self.engine.looked(self.now, ticket, Err(fault));
+        }
         let found = Look {
             object: match self.object(source) {
                 None => Sighted::Missing,
@@ -324,6 +376,8 @@ impl World {
     fn answer(&mut self, ticket: Ticket, call: Call) {
         let mut next = Some((ticket, call));
         while let Some((ticket, call)) = next.take() {
+            let cause = self.engine.cause_of(ticket);
+            self.carried.extend(cause.map(|cause| (cause.object.clone(), cause.version)));
             let server = self.servers.get_mut(&call.key.cluster).unwrap();
             server.seconds = self.now / 1_000;
             if server.link == Link::Hangs {
@@ -343,8 +397,13 @@ impl World {
 
     /// Calls that no server answered are given up.
     pub(crate) fn give_up(&mut self) {
+        self.give_up_as(FaultKind::Retry(None));
+    }
+
+    /// The same, with this for an answer.
+    pub(crate) fn give_up_as(&mut self, kind: FaultKind) {
         for ticket in std::mem::take(&mut self.unanswered) {
-            let fault = Fault::new(FaultKind::Retry(None), "no answer");
+            let fault = Fault::new(kind, "no answer");
             drop(self.engine.done(self.now, &self.store, ticket, Err(fault)));
         }
     }
@@ -361,6 +420,27 @@ impl World {
 
     pub(crate) fn object(&self, key: &Key) -> Option<&Value> {
         self.servers[&key.cluster].objects.get(key)
+    }
+}
+
+/// An order of things that is drawn from a number.
+pub(crate) struct Order(pub(crate) u64);
+
+impl Order {
+    /// The next draw: a number below another.
+    pub(crate) fn below(&mut self, below: usize) -> usize {
+        // Sebastiano Vigna's SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.0;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((drawn ^ (drawn >> 31)) % below as u64).unwrap()
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            things.swap(last, self.below(last + 1));
+        }
     }
 }
 

@@ -28,7 +28,12 @@ pub(super) fn about(
     let aggregated =
         || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
     let whole = |core: bool| {
-        let content = serde_json::to_vec(&discovery().aggregated(core)).unwrap_or_default();
+        let served = place.cluster.as_ref().filter(|_| place.view.is_none());
+        let kinds = served.and_then(|cluster| hub.peek(|machine| machine.served_kinds(cluster).cloned()));
+        let content = match kinds {
+            Some(kinds) => hub.discovered.aggregated(&kinds, core),
+            None => serde_json::to_vec(&discovery().aggregated(core)).unwrap_or_default().into(),
+        };
         let mark = mark(&content);
         answer::marked(headers, &mark, Keep::Everybody, || {
             answer::bytes(StatusCode::OK, AGGREGATED_DISCOVERY, content)

@@ -111,8 +111,7 @@ impl View {
     }
 
     fn is_bound_by(&self, binding: &Stored) -> bool {
-        binding.body()["status"]["apiExportClusterName"] == *self.export.cluster.0.as_str()
-            && binding.body()["spec"]["reference"]["export"]["name"] == *self.export.name.as_str()
+        is_bound(binding, &self.export)
     }
 }
 
@@ -163,10 +162,19 @@ impl Within for Seen {
             How::Claimed(label, value) => {
                 object.label_value(label).is_some_and(|found| found == value.as_str())
             }
-            How::Binding(label) => {
-                View { export: self.export.clone() }.is_bound_by(object)
-                    || object.label_value(label).is_some()
-            }
+            How::Binding(label) => is_bound(object, &self.export) || object.label_value(label).is_some(),
         }
     }
+
+    fn takes_all(&self) -> bool {
+        self.is_own()
+    }
+}
+
+/// Whether a binding is bound to an export. It goes on resting: there are some for each workspace, and no view is to parse
+/// those of all.
+fn is_bound(binding: &Stored, export: &Key) -> bool {
+    let says = |path: &[&str], name: &Name| binding.text_at(path).is_some_and(|text| text == name.as_str());
+    says(&["status", "apiExportClusterName"], &export.cluster.0)
+        && says(&["spec", "reference", "export", "name"], &export.name)
 }

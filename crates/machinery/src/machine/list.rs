@@ -10,7 +10,7 @@ use mailboat_object::{ClusterId, FieldSelector, Key, KindId, LabelSelector, Name
 use serde_json::{Value, json};
 
 use super::table::{Held, Spot, Table};
-use super::{Flavor, Machine};
+use super::{Cluster, Flavor, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::schema::Origin;
@@ -46,6 +46,9 @@ pub trait Within: std::fmt::Debug + Send + Sync {
 
     /// Whether an object is seen in a cluster that is.
     fn takes(&self, object: &Stored) -> bool;
+
+    /// Whether every object is seen in a cluster that is, so that none has to be asked about.
+    fn takes_all(&self) -> bool;
 }
 
 /// As of which version a list is asked for.
@@ -92,23 +95,22 @@ impl Machine {
         let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
         check_fields(&kind, &request.fields)?;
         let (version, start) = self.list_version(request)?;
-        let clusters: Vec<&ClusterId> = match &request.cluster {
-            Some(cluster) => vec![cluster],
-            None => self.clusters.keys().collect(),
-        };
         let mut page = Page { version, items: Vec::new(), more: 0 };
         let past = self.past(&request.kind, version);
-        for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
-            if request.within.as_ref().is_some_and(|within| !within.takes_cluster(cluster, version)) {
+        let start = start.as_ref();
+        for (cluster, found) in self.listed_clusters(request.cluster.as_ref(), start.map(|(at, _)| at)) {
+            // The token of a list of all clusters, in a list of one.
+            if start.is_some_and(|(at, _)| cluster < at) {
                 continue;
             }
-            let after = match &start {
-                Some((at, _)) if cluster < at => continue,
-                Some((at, spot)) if cluster == at => Some(spot),
-                _ => None,
-            };
+            let hidden = |within: &Arc<dyn Within>| !within.takes_cluster(cluster, version);
+            if !found.kinds.contains_key(&request.kind) || request.within.as_ref().is_some_and(hidden) {
+                continue;
+            }
+            let after = start.filter(|(at, _)| at == cluster).map(|(_, spot)| spot);
             let range = request.range(after);
-            let objects = as_it_was(self.table(cluster, &request.kind), past.get(cluster), &range);
+            let objects =
+                as_it_was(found.tables.get(&request.kind).map(|table| &**table), past.get(cluster), &range);
             let here = |(spot, _): &(&Spot, &Held)| {
                 request.namespace.is_empty() || spot.namespace == request.namespace
             };
@@ -125,6 +127,17 @@ impl Machine {
             }
         }
         Ok(page)
+    }
+
+    /// The clusters of a list, in order: one, or all from one on.
+    fn listed_clusters<'m>(
+        &'m self,
+        one: Option<&'m ClusterId>,
+        from: Option<&ClusterId>,
+    ) -> impl Iterator<Item = (&'m ClusterId, &'m Cluster)> {
+        let first = one.or(from).map_or(Bound::Unbounded, Bound::Included);
+        let last = one.map_or(Bound::Unbounded, Bound::Included);
+        self.clusters.range::<ClusterId, _>((first, last))
     }
 
     fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
@@ -237,12 +250,15 @@ impl ListRequest {
 
     /// As `takes`. Where everything is taken, nothing is looked into.
     fn takes_held(&self, held: &Held) -> bool {
-        (self.counts() && self.within.is_none()) || self.takes(&held.get())
+        self.counts() || self.takes(&held.get())
     }
 
-    /// Whether it is told how many come after a page: only where no selector is used.
+    /// Whether every object is listed that stands where is looked; then it is told how many come after a page. As on real
+    /// servers nothing is counted where a selector is used, and what a view shows of claimed kinds is selected by a label.
     fn counts(&self) -> bool {
-        self.labels.is_everything() && self.fields.terms().is_empty()
+        self.labels.is_everything()
+            && self.fields.terms().is_empty()
+            && self.within.as_ref().is_none_or(|within| within.takes_all())
     }
 
     /// Where in a table to look: a namespace's objects stand together.

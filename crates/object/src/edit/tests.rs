@@ -194,3 +194,12 @@ fn debug_output_shows_no_value() {
     let shown = format!("{edit:?} {:?}", edit.finish().unwrap());
     assert!(shown.contains("password") && !shown.contains("swordfish"), "{shown}");
 }
+
+#[test]
+fn the_json_alone_is_the_same() {
+    let object =
+        whole(br#"{"kind":"Boat","metadata":{"name":"a","labels":{"x":"1"}},"spec":{"deep":[1,2]}}"#);
+    let mut edit = object.edit().unwrap();
+    edit.set_annotation("note", "a \"quoted\" word\n").set_label("y", "2");
+    assert_eq!(edit.to_json(), edit.finish().unwrap().json);
+}

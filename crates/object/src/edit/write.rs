@@ -79,13 +79,16 @@ impl Edit<'_> {
 
     fn write_metadata(&self, base: Option<Raw<'_>>, object: &mut MapWriter<'_>) {
         let mut map = MapWriter::open(object.key("metadata"));
+        let (mut has_labels, mut has_annotations) = (false, false);
         for (escaped_key, value) in base.into_iter().flat_map(Raw::escaped_members) {
             let key = unescape(escaped_key);
             match (&*key, self.metadata_members.get(&key)) {
                 ("labels", _) => {
+                    has_labels = true;
                     self.labels.write("labels", Some(value), self.travels(label_travels), &mut map);
                 }
                 ("annotations", _) => {
+                    has_annotations = true;
                     self.annotations.write(
                         "annotations",
                         Some(value),
@@ -98,12 +101,13 @@ impl Edit<'_> {
                 (_, None) => map.copy(escaped_key, value),
             }
         }
-        let has = |key: &str| base.is_some_and(|base| base.member(key).is_some());
-        for (key, texts) in [("annotations", &self.annotations), ("labels", &self.labels)] {
-            if !has(key) {
-                texts.write(key, None, |_| true, &mut map);
-            }
+        if !has_annotations {
+            self.annotations.write("annotations", None, |_| true, &mut map);
         }
+        if !has_labels {
+            self.labels.write("labels", None, |_| true, &mut map);
+        }
+        let has = |key: &str| base.is_some_and(|base| base.member(key).is_some());
         for (key, change) in self.metadata_members.iter() {
             if !change.removes() && !has(key) {
                 map.change(key, change);

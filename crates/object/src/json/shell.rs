@@ -1,6 +1,7 @@
 //! The outer structure of a list page or a watch line, whose parts are read by others.
 
 use super::scan::Span;
+use super::text::{HIGH, LOW};
 use crate::malformed::{Flaw, What};
 
 /// Walks the outermost map or array of some bytes. Brackets, commas, colons and keys are checked here; what a
@@ -142,6 +143,10 @@ pub(crate) fn skip_unchecked(bytes: &[u8], at: usize) -> Result<usize, Flaw> {
 }
 
 pub(super) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, Flaw> {
+    // Most strings are keys and names, shorter than what it takes to set out for the end of a long one.
+    if let Some(end) = near_end(bytes, at) {
+        return Ok(end);
+    }
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
         match memchr::memchr2(b'"', b'\\', rest) {
@@ -149,5 +154,50 @@ pub(super) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, Flaw> {
             Some(found) => at += found + 2,
             None => return Err(Flaw::new(bytes.len(), What::Ends)),
         }
+    }
+}
+
+/// The end of a string that has its quote among the next bytes, and no backslash before it.
+#[inline]
+fn near_end(bytes: &[u8], at: usize) -> Option<usize> {
+    for word in 0..3 {
+        let at = at + 8 * word;
+        let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?);
+        let (quote, backslash) = (zero_bytes(word ^ (LOW * 0x22)), zero_bytes(word ^ (LOW * 0x5c)));
+        // Below the first byte that is found nothing is found by mistake.
+        if quote | backslash != 0 {
+            let first = (quote | backslash).trailing_zeros();
+            return (quote.trailing_zeros() == first).then_some(at + (first / 8) as usize + 1);
+        }
+    }
+    None
+}
+
+/// The high bit of each byte that is zero; above the first such byte perhaps others.
+fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(LOW) & !word & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_ends_at_its_own_quote_however_long_it_is() {
+        for length in 0..40 {
+            for after in ["", ",", "\",\"next\":\"x\\y\""] {
+                let plain = "x".repeat(length);
+                let json = format!("{plain}\"{after}");
+                assert_eq!(string_end(json.as_bytes(), 0).unwrap(), length + 1, "{json}");
+                for (escaped, bytes) in [("\\\"", 2), ("\\\\", 2), ("\\n", 2)] {
+                    let json = format!("{plain}{escaped}{plain}\"{after}");
+                    assert_eq!(string_end(json.as_bytes(), 0).unwrap(), 2 * length + bytes + 1, "{json}");
+                }
+            }
+            assert!(string_end("x".repeat(length).as_bytes(), 0).is_err());
+        }
+        // Bytes that differ from a quote by one bit, and characters of several bytes.
+        assert_eq!(string_end("#!#\u{22}".as_bytes(), 0).unwrap(), 4);
+        assert_eq!(string_end("é€😀é\",".as_bytes(), 0).unwrap(), 12);
     }
 }

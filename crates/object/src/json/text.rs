@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::malformed::{Flaw, What};
 
-const LOW: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+pub(super) const LOW: u64 = 0x0101_0101_0101_0101;
+pub(super) const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Where the first quote, backslash or control character stands at or after `at`; the length if none does.
 ///
@@ -117,14 +117,14 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// Appends `text` as a JSON string with its quotes.
-pub(crate) fn write_string(text: &str, json: &mut String) {
+pub fn write_string(text: &str, json: &mut String) {
     json.push('"');
+    let bytes = text.as_bytes();
     let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if !matches!(byte, b'"' | b'\\' | 0..0x20) {
-            continue;
-        }
+    loop {
+        let at = find_special(bytes, from);
         json.push_str(text.get(from..at).unwrap_or_default());
+        let Some(byte) = bytes.get(at) else { break };
         from = at + 1;
         match byte {
             b'"' => json.push_str("\\\""),
@@ -134,11 +134,10 @@ pub(crate) fn write_string(text: &str, json: &mut String) {
             b'\t' => json.push_str("\\t"),
             _ => {
                 json.push_str("\\u00");
-                json.push(if byte >= 0x10 { '1' } else { '0' });
+                json.push(if *byte >= 0x10 { '1' } else { '0' });
                 json.push(char::from_digit(u32::from(byte % 16), 16).unwrap_or('0'));
             }
         }
     }
-    json.push_str(text.get(from..).unwrap_or_default());
     json.push('"');
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{ClusterOf, Hands, Object, Place, hands, keep};
+use super::{ClusterOf, Hands, Object, Outline, Place, hands, keep};
 use crate::digest::{self, Digest, MapDigest};
 use crate::json::{Limited, Member, Raw, Scanner, Span};
-use crate::key::{ClusterId, Key, Name, Version};
+use crate::key::{ClusterId, Key, Name, Uid, Version};
 use crate::malformed::{Flaw, Malformed, What};
 use crate::timestamp::unix_seconds;
 use crate::travel::{annotation_travels, label_travels, metadata_member_travels};
@@ -14,6 +14,23 @@ use crate::travel::{annotation_travels, label_travels, metadata_member_travels};
 pub(super) const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
 
 pub(super) fn decode(json: &[u8], place: &Place<'_>) -> Result<Object, Malformed> {
+    read(json, place, |body, scanner| keep::keep(body, scanner, place))
+}
+
+pub(super) fn outline(json: &[u8], place: &Place<'_>) -> Result<Outline, Malformed> {
+    read(json, place, |body, _| Outline {
+        uid: Uid::parse(&body.head.uid),
+        version: body.head.version,
+        content: Digest::of(body.content.finish()),
+        hands: body.head.hands.clone(),
+    })
+}
+
+fn read<T>(
+    json: &[u8],
+    place: &Place<'_>,
+    made: impl FnOnce(&Body<'_>, &Scanner<'_>) -> T,
+) -> Result<T, Malformed> {
     let mut body = Body::default();
     let limits = Limited { bytes: place.limits.bytes.min(u32::MAX as usize), depth: place.limits.depth };
     let read = Scanner::limited(json, limits).and_then(|mut scanner| {
@@ -21,7 +38,7 @@ pub(super) fn decode(json: &[u8], place: &Place<'_>) -> Result<Object, Malformed
         scanner.end()?;
         Ok(scanner)
     });
-    read.map(|scanner| keep::keep(&body, &scanner, place)).map_err(|flaw| explained(flaw, &body, json, place))
+    read.map(|scanner| made(&body, &scanner)).map_err(|flaw| explained(flaw, &body, json, place))
 }
 
 /// The full account of a flaw, naming the object if its metadata could still be read.

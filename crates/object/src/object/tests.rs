@@ -48,6 +48,30 @@ fn real_objects_are_kept_without_managed_fields_and_with_their_kind() {
 }
 
 #[test]
+fn an_outline_is_what_decoding_the_same_body_finds() {
+    let cluster = ClusterId::new("c");
+    let kind = KindId::new("example.com", "things");
+    let place = Place::in_cluster(&cluster, &kind, "kubectl", Keep::Head);
+    for json in OBJECTS {
+        let object = Object::decode(json, &place).unwrap();
+        let outline = Outline::decode(json, &place).unwrap();
+        let expected = Outline {
+            uid: object.uid.clone(),
+            version: object.version,
+            content: object.content,
+            hands: object.hands.clone(),
+        };
+        assert_eq!(outline, expected);
+    }
+    for refused in [&b"{\"metadata\":{}}"[..], b"[]", b"{\"metadata\":{\"name\":7}}"] {
+        assert_eq!(
+            Outline::decode(refused, &place).unwrap_err().to_string(),
+            Object::decode(refused, &place).map(drop).unwrap_err().to_string()
+        );
+    }
+}
+
+#[test]
 fn every_part_is_found_where_it_stands_after_decoding() {
     for json in OBJECTS {
         for keep in [Keep::Whole, Keep::Head, Keep::HeadAndStatus] {

@@ -1,7 +1,9 @@
 //! The series that syncers always had, for dashboards and alerts that exist already.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use mailboat_object::key::{ClusterId, KindId};
 use mailboat_object::wire::Part;
@@ -11,6 +13,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use super::count;
 
 /// The buckets that the series always had.
 const SYNC_SECONDS: [f64; 9] = [0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -47,6 +51,11 @@ struct Failed {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Kind {
+    gvk: Word,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Side {
     target: &'static str,
 }
@@ -61,6 +70,10 @@ pub(super) struct Resources {
     beats: Counter,
     failed_beats: Counter,
     reached: Family<Side, Gauge>,
+    backlog: Family<Kind, Gauge>,
+    kinds: Gauge,
+    uptime: Gauge<f64, AtomicU64>,
+    started: Instant,
 }
 
 impl Resources {
@@ -72,6 +85,10 @@ impl Resources {
             beats: Counter::default(),
             failed_beats: Counter::default(),
             reached: Family::default(),
+            backlog: Family::default(),
+            kinds: Gauge::default(),
+            uptime: Gauge::default(),
+            started: Instant::now(),
             serves,
         };
         registry.register(
@@ -83,6 +100,16 @@ impl Resources {
             "syncer_heartbeat_errors",
             "Times that it could not tell",
             resources.failed_beats.clone(),
+        );
+        registry.register(
+            "syncer_resource_controllers",
+            "Kinds that are carried, each of which had a controller of its own in older syncers",
+            resources.kinds.clone(),
+        );
+        registry.register(
+            "syncer_uptime_seconds",
+            "How long the syncer has been running",
+            resources.uptime.clone(),
         );
         let labels = [
             ("sync_target".into(), resources.serves.sync_target.clone().into()),
@@ -109,6 +136,11 @@ impl Resources {
             "Whether the side answers: 1 or 0",
             resources.reached.clone(),
         );
+        registry.register(
+            "syncer_sync_backlog_size",
+            "Objects that are not as they should be on the other side: on their way, waiting, refused or held",
+            resources.backlog.clone(),
+        );
         resources
     }
 
@@ -134,6 +166,21 @@ impl Resources {
         if *kind == self.serves.heartbeat && part == Part::Status {
             if succeeded { &self.beats } else { &self.failed_beats }.inc();
         }
+    }
+
+    /// How much is not as wanted of each kind that this was ever said of.
+    pub(super) fn backlog(&self, sizes: &BTreeMap<Word, usize>) {
+        for (gvk, size) in sizes {
+            self.backlog.get_or_create(&Kind { gvk: Arc::clone(gvk) }).set(count(*size));
+        }
+    }
+
+    pub(super) fn carries(&self, kinds: usize) {
+        self.kinds.set(count(kinds));
+    }
+
+    pub(super) fn measure_uptime(&self) {
+        self.uptime.set(self.started.elapsed().as_secs_f64());
     }
 
     pub(super) fn reached(&self, cluster: &ClusterId, reached: bool) {

@@ -66,6 +66,7 @@ fn exercised() -> Metrics {
     metrics.counts(Counts::default());
     metrics.lists(2, 1);
     metrics.contended();
+    metrics.backlog(|| BTreeMap::from([(config_maps(), 3)]), 2);
     metrics
 }
 
@@ -132,6 +133,8 @@ fn what_is_carried_is_counted_under_the_names_that_syncers_always_had() {
         "syncer_heartbeat_total 1".to_owned(),
         "syncer_heartbeat_errors_total 1".to_owned(),
         r#"syncer_connection_status{sync_target="port",workspace="mailbox",target="kcp"} 1"#.to_owned(),
+        format!("syncer_sync_backlog_size{{{labels}}} 3"),
+        "syncer_resource_controllers 2".to_owned(),
         r#"mailboat_writes_total{verb="apply",part="object",result="ok"} 2"#.to_owned(),
         r#"mailboat_writes_total{verb="apply",part="object",result="conflict"} 1"#.to_owned(),
     ] {
@@ -161,6 +164,44 @@ fn h29_series_grow_with_kinds_and_not_with_objects_namespaces_or_workspaces() {
     let before = count();
     (1..1_000).for_each(write);
     assert_eq!(count(), before);
+}
+
+#[test]
+fn h29_kinds_that_come_and_go_share_a_series_beyond_a_limit_and_are_forgotten_with_their_place() {
+    let metrics = exercised();
+    let count = || metrics.text().lines().filter(|line| !line.starts_with('#')).count();
+    let place = |number: usize| PlaceId::new(&format!("place-{number}"));
+    let carry = |number: usize| {
+        let kind = KindId::new("example.org", &format!("boats{number}"));
+        let mut catalog = Catalog::default();
+        catalog.add(Served {
+            kind: kind.clone(),
+            version: Name::new("v1"),
+            kind_name: Name::new(&format!("Boat{number}")),
+            namespaced: true,
+            verbs: Verbs::of(["list", "watch"]),
+            singular: Name::EMPTY,
+            status: false,
+            scale: false,
+            short_names: Box::default(),
+        });
+        metrics.place_serves(&place(number), &Arc::new(catalog));
+        let call = call("edge", kind.clone(), apply(), Part::Whole);
+        metrics.written(&Metrics::write(&call).expect("an apply writes"), Duration::ZERO, None);
+        metrics.backlog(|| BTreeMap::from([(kind, 1)]), 1);
+        metrics.place_closed(&place(number));
+    };
+    (0..KINDS).for_each(carry);
+    let before = count();
+    (KINDS..10_000).for_each(carry);
+    assert_eq!(count(), before, "series are as many as kinds ever were");
+    assert_eq!(locked(&metrics.served).len(), 1, "what closed places served is kept");
+    assert!(locked(&metrics.named).len() <= KINDS && locked(&metrics.in_backlog).len() <= 1);
+    let text = metrics.text();
+    let others = r#"syncer_sync_backlog_size{sync_target="port",workspace="mailbox",gvk="others"} 1"#;
+    assert!(text.lines().any(|line| line == others), "{text}");
+    let over = r#"syncer_sync_backlog_size{sync_target="port",workspace="mailbox",gvk="example.org/v1, Kind=Boat7"} 0"#;
+    assert!(text.lines().any(|line| line == over), "{text}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What a process shows of itself, after each of its turns.
 
+use std::collections::BTreeSet;
+
 use mailboat_engine::role::Role;
 use mailboat_engine::standing::Counts;
+use mailboat_object::key::KindId;
 use mailboat_store::Nature;
 use tokio::time::Instant;
 
@@ -42,6 +45,8 @@ impl<R: Role> Process<R> {
         let (store, counts) = (self.followers.store(), self.carrier.engine().counts_of_all());
         instruments.metrics.known(store.len(), store.footprint_bytes());
         instruments.metrics.counts(counts);
+        let kinds: BTreeSet<&KindId> = self.followed.keys().map(|feed| &feed.kind).collect();
+        instruments.metrics.backlog(|| self.carrier.engine().backlog(), kinds.len());
         counts
     }
 

@@ -4,6 +4,7 @@
 
 mod credentials;
 mod definitions;
+mod emptied;
 mod equality;
 mod ferry;
 mod forms;

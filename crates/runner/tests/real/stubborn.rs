@@ -20,7 +20,7 @@ use mailboat_object::object::{Keep, Object};
 use mailboat_object::wire::{Abilities, Call, Fault, Part, Reply, Verb};
 use mailboat_runner::Process;
 use mailboat_store::{Filter, Interest, News, Now, PlaceId, Store};
-use mailboat_testkit::{ADMIN, wait_until};
+use mailboat_testkit::{ADMIN, Access, wait_until};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -28,7 +28,7 @@ use crate::rig::{SOON, connect, patient};
 use crate::waters::{EDGE, config_maps, shared_edge};
 
 /// Long enough for several attempts of anything that tries again without backing off.
-const QUIET: Duration = Duration::from_secs(6);
+pub(crate) const QUIET: Duration = Duration::from_secs(6);
 /// A delay that begins at 200 ms and doubles leaves room for so many attempts in that time.
 const ATTEMPTS: usize = 6;
 const SENDER: &str = "mailboat-stubborn";
@@ -170,6 +170,7 @@ fn kind_of(object: &Value) -> KindId {
         "Job" => KindId::new("batch", "jobs"),
         "PersistentVolumeClaim" => KindId::new("", "persistentvolumeclaims"),
         "ValidatingWebhookConfiguration" => webhooks(),
+        "Barge" => crate::emptied::barges(),
         _ => config_maps(),
     }
 }
@@ -179,15 +180,15 @@ fn webhooks() -> KindId {
 }
 
 /// A process that carries what ConfigMaps of one namespace hold to another namespace of the same cluster.
-struct Shop {
+pub(crate) struct Shop {
     intents: Name,
     way: Arc<dyn Transport>,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     verdicts: Verdicts,
     namespace: Name,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
-    _world: Arc<mailboat_testkit::World>,
+    _world: Option<Arc<mailboat_testkit::World>>,
 }
 
 type Verdicts = Arc<Mutex<BTreeMap<Key, Vec<Verdict>>>>;
@@ -195,7 +196,13 @@ type Verdicts = Arc<Mutex<BTreeMap<Key, Vec<Verdict>>>>;
 impl Shop {
     async fn open(name: &str, delivery: Delivery) -> Self {
         let world = shared_edge().await;
-        let connection = connect(&world.edge(EDGE).access(ADMIN).unwrap()).await;
+        let access = world.edge(EDGE).access(ADMIN).unwrap();
+        Self { _world: Some(world), ..Self::open_at(&access, name, delivery).await }
+    }
+
+    /// The same in any cluster or workspace.
+    pub(crate) async fn open_at(access: &Access, name: &str, delivery: Delivery) -> Self {
+        let connection = connect(access).await;
         let way: Arc<dyn Transport> = Arc::new(connection.cluster());
         let (namespace, intents) = (Name::new(name), Name::new(&format!("{name}-intents")));
         for namespace in [&namespace, &intents] {
@@ -228,11 +235,11 @@ impl Shop {
         process.place(&PlaceId::new(EDGE), &ClusterId::new(EDGE), ledger.noting(Arc::clone(&way)));
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move { drop(process.run(stopped).await) });
-        Self { intents, way, ledger, verdicts, namespace, stop, task, _world: world }
+        Self { intents, way, ledger, verdicts, namespace, stop, task, _world: None }
     }
 
     /// Sends an object, or another one in its place; says where it goes.
-    async fn send(&self, name: &str, mut object: Value) -> Key {
+    pub(crate) async fn send(&self, name: &str, mut object: Value) -> Key {
         let kind = kind_of(&object);
         let namespace = if kind == webhooks() { Name::EMPTY } else { self.namespace.clone() };
         if !namespace.is_empty() {
@@ -259,19 +266,19 @@ impl Shop {
         call(&self.way, key, verb).await;
     }
 
-    async fn read(&self, key: &Key) -> Result<Value, String> {
+    pub(crate) async fn read(&self, key: &Key) -> Result<Value, String> {
         let get = Call { key: key.clone(), verb: Verb::Get, part: Part::Whole, dry_run: false };
         let reply = self.way.call(get).await.map_err(|fault| fault.to_string())?;
         serde_json::from_slice(&reply.body).map_err(|error| error.to_string())
     }
 
     /// All verdicts on a copy, in their order.
-    fn told(&self, key: &Key) -> Vec<Verdict> {
+    pub(crate) fn told(&self, key: &Key) -> Vec<Verdict> {
         let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         verdicts.get(key).cloned().unwrap_or_default()
     }
 
-    async fn until(&self, keys: &[Key], what: &str, fits: impl Fn(&Verdict) -> bool) {
+    pub(crate) async fn until(&self, keys: &[Key], what: &str, fits: impl Fn(&Verdict) -> bool) {
         wait_until(format!("all are {what}"), SOON, || async {
             let others: Vec<_> = keys
                 .iter()
@@ -293,7 +300,7 @@ impl Shop {
         .unwrap();
     }
 
-    async fn close(self) {
+    pub(crate) async fn close(self) {
         drop(self.stop);
         self.task.await.unwrap();
     }
@@ -335,7 +342,9 @@ impl Role for Clerk {
     fn next(&mut self, _: Now, _: &Store, _: &Engine) -> Turn {
         let Some(route) = self.route.take() else { return Turn::default() };
         let kinds = ["services", "persistentvolumeclaims", "namespaces"].map(|kind| KindId::new("", kind));
-        let others = [config_maps(), webhooks(), KindId::new("batch", "jobs")];
+        let definitions = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let others =
+            [config_maps(), webhooks(), crate::emptied::barges(), KindId::new("batch", "jobs"), definitions];
         let interests = kinds.into_iter().chain(others).map(|kind| {
             let keep = if kind == config_maps() { Keep::Whole } else { Keep::Head };
             Interest { place: PlaceId::new(EDGE), kind, filter: Filter::All, keep }
@@ -395,14 +404,14 @@ impl Route for Dispatch {
 
 /// How often each object was written, or tried to be.
 #[derive(Clone, Default)]
-struct Ledger(Arc<Mutex<BTreeMap<Key, usize>>>);
+pub(crate) struct Ledger(Arc<Mutex<BTreeMap<Key, usize>>>);
 
 impl Ledger {
-    fn attempts(&self) -> BTreeMap<Key, usize> {
+    pub(crate) fn attempts(&self) -> BTreeMap<Key, usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

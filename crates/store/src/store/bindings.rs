@@ -14,6 +14,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 
 use super::engage::UNKNOWN;
+use super::track::{Strength, Track};
 use super::{By, Nature, Store};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Doubt, News};
@@ -37,6 +38,9 @@ pub(super) struct Said {
     list: u32,
     endpoint: EndpointId,
     ties: Arc<Ties>,
+    /// The binding itself, as far as it is kept, while another view answers for it that is not tied to it: this one may turn
+    /// out to be, and then need not be listed for what it has shown already.
+    aside: Option<Arc<Object>>,
 }
 
 /// All bindings that a place shows.
@@ -78,11 +82,37 @@ impl Bindings {
     pub(super) fn forget(&mut self, cluster: &ClusterId) {
         self.said.remove(cluster);
     }
+
+    /// Whether a cluster has any.
+    pub(super) fn any_of(&self, cluster: &ClusterId) -> bool {
+        self.said.contains_key(cluster)
+    }
+
+    /// How much is kept of them.
+    pub(super) fn len(&self) -> usize {
+        self.said.len() + self.shapes.len()
+    }
+
+    /// Takes the bindings of a cluster that were kept aside, each with the list that showed it last; none if that is not all
+    /// that was shown of them.
+    pub(super) fn take_aside(&mut self, cluster: &ClusterId) -> Option<Vec<(Arc<Object>, u32)>> {
+        let said = self.said.get_mut(cluster)?.values_mut();
+        // Each is taken, also where one before it is missing.
+        let aside: Vec<_> = said.map(|said| Some((said.aside.take()?, said.list))).collect();
+        aside.into_iter().collect()
+    }
 }
 
 impl Store {
-    /// A binding as a list or an event shows it, whole.
-    pub(super) fn heed(&mut self, id: &FeedId, binding: &Object, by: By, out: &mut Vec<News>) {
+    /// A binding as a list or an event shows it, whole, and as much of it as is kept.
+    pub(super) fn heed(
+        &mut self,
+        id: &FeedId,
+        binding: &Object,
+        kept: &Arc<Object>,
+        by: By,
+        out: &mut Vec<News>,
+    ) {
         let list = self.feed(id).map_or(0, |feed| feed.list);
         let Some(place) = self.places.get_mut(&id.place) else { return };
         let Key { cluster, name, .. } = &binding.key;
@@ -97,8 +127,13 @@ impl Store {
             ties.retain(|_, tie| matches!(tie, Tie::Bound(_)));
         }
         let ties = place.bindings.shape(ties);
-        let said =
-            Said { version: binding.version, list, endpoint: id.endpoint.clone(), ties: Arc::clone(&ties) };
+        let said = Said {
+            version: binding.version,
+            list,
+            endpoint: id.endpoint.clone(),
+            ties: Arc::clone(&ties),
+            aside: Some(Arc::clone(kept)),
+        };
         place.bindings.said.entry(cluster.clone()).or_default().insert(name.clone(), said);
         self.settle_down(&id.place, cluster, &id.endpoint, out);
         let went_back = late.is_some_and(|known| binding.version < known);
@@ -111,6 +146,19 @@ impl Store {
         }
     }
 
+    /// A binding is on the shelf, or another view is: it stays aside only where that one is not tied to its cluster.
+    pub(super) fn put_away(&mut self, id: &FeedId, key: &Key, shelved: bool) {
+        let covering = self.covering(&key.cluster, &key.kind);
+        let tied = |track: &Track| track.whole.is_some() || track.strength(&key.cluster) > Strength::Unbound;
+        if !shelved && covering.is_some_and(|(_, track)| !tied(track)) {
+            return;
+        }
+        let said = self.places.get_mut(&id.place).and_then(|place| place.bindings.said.get_mut(&key.cluster));
+        if let Some(said) = said.and_then(|said| said.get_mut(&key.name)) {
+            said.aside = None;
+        }
+    }
+
     /// A binding is gone, as of this version, or nothing is known of it any more ([`UNKNOWN`]).
     pub(super) fn unheed(&mut self, place: &PlaceId, key: &Key, at: Version, out: &mut Vec<News>) {
         let Some(bindings) = self.places.get_mut(place).map(|place| &mut place.bindings) else { return };
@@ -119,11 +167,15 @@ impl Store {
             return;
         }
         let Some(said) = of_cluster.remove(&key.name) else { return };
-        if of_cluster.is_empty() {
+        let last = of_cluster.is_empty();
+        if last {
             bindings.said.remove(&key.cluster);
         }
         for kind in said.ties.keys() {
             self.bind_as_said(place, &key.cluster, kind, at, out);
+        }
+        if last {
+            self.leaves(place, &key.cluster, out);
         }
     }
 

@@ -1,15 +1,21 @@
 //! Places and their endpoints: opening, following, taking over, letting go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, KindId};
+use mailboat_object::key::{ClusterId, Key, KindId};
+use mailboat_object::object::Object;
 
-use super::bindings::Bindings;
+use super::bindings::{Bindings, is_bindings, kind_of_bindings};
 use super::entries::Entries;
+use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Former, Member, Strength, Track};
 use super::{Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
-use crate::seen::{Doubt, News};
+use crate::seen::{Change, Doubt, News, Seen};
+
+/// So many clusters that have no binding any more are remembered in each view.
+pub(super) const LEFT_AT_MOST: usize = 256;
 
 /// What a place shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +61,7 @@ impl Store {
             server: None,
             endpoints: BTreeSet::new(),
             homes: BTreeMap::new(),
+            left: VecDeque::new(),
             bindings: Bindings::default(),
         });
         if entry.endpoints == endpoints {
@@ -86,6 +93,9 @@ impl Store {
             self.unfollow(place, &kind, out);
             if let Some(tracks) = self.tracks.get_mut(&kind) {
                 tracks.remove(place);
+                if tracks.is_empty() {
+                    self.tracks.remove(&kind);
+                }
             }
         }
         self.views.remove(place);
@@ -93,6 +103,9 @@ impl Store {
             && let Some(places) = self.whole.get_mut(&cluster)
         {
             places.remove(place);
+            if places.is_empty() {
+                self.whole.remove(&cluster);
+            }
         }
     }
 
@@ -161,31 +174,98 @@ impl Store {
         if let Some(track) = self.track_mut(place, kind) {
             track.members.values_mut().for_each(|member| drop(member.take_held()));
         }
+        if self.shelves.get(kind).is_some_and(BTreeMap::is_empty) {
+            self.shelves.remove(kind);
+        }
     }
 
     /// Forgets a cluster that a view showed, when it is known to be gone for good.
     pub fn forget(&mut self, place: &PlaceId, cluster: &ClusterId, out: &mut Vec<News>) {
+        if self.places.get(place).is_some_and(|place| place.nature == Nature::View) {
+            self.deletions.forget_all(|key| key.cluster == *cluster);
+        }
         for (kind, tracks) in &mut self.tracks {
             let Some(track) = tracks.get_mut(place).filter(|track| track.whole.is_none()) else { continue };
             if !track.members.contains_key(cluster) {
                 continue;
             }
-            let Some(member) = track.forget(cluster) else { continue };
+            let Some(mut member) = track.forget(cluster) else { continue };
             let shelves = self.shelves.get_mut(kind);
-            if let Some(shelves) = shelves
-                && shelves.get(cluster).is_some_and(|shelf| shelf.place == *place)
-            {
-                shelves.remove(cluster);
-            }
-            if member.announced != Err(Doubt::NotFollowed) {
+            let shelf = match shelves {
+                Some(shelves) if shelves.get(cluster).is_some_and(|shelf| shelf.place == *place) => {
+                    shelves.remove(cluster)
+                }
+                _ => None,
+            };
+            // From here on it is as a cluster that nothing was ever told about.
+            let doubt = if track.followed { Doubt::NotEngaged } else { Doubt::NotFollowed };
+            if member.announced != Err(doubt) {
                 let (place, cluster, kind) = (place.clone(), Some(cluster.clone()), kind.clone());
-                out.push(News::Scope { place, cluster, kind, known: Err(Doubt::NotFollowed) });
+                out.push(News::Scope { place, cluster, kind, known: Err(doubt) });
+            }
+            let held = member.take_held();
+            let standing = shelf.iter().flat_map(|shelf| shelf.entries.iter(None));
+            let told = standing.filter(|(address, _)| !held.contains_key(*address));
+            let told = told.map(|(address, entry)| (address.clone(), entry.known().cloned()));
+            let told: Vec<_> =
+                told.chain(held.iter().map(|(at, (before, _))| (at.clone(), before.clone()))).collect();
+            for (address, before) in told.into_iter().filter(|(_, before)| before.is_some()) {
+                let super::entry::Address { namespace, name } = address;
+                let key = Key { cluster: cluster.clone(), kind: kind.clone(), namespace, name };
+                let now = Seen::Unknown(doubt);
+                out.push(News::Object(Change { key, before, now, live: false, watched: false }));
             }
         }
         if let Some(place) = self.places.get_mut(place) {
             place.homes.remove(cluster);
             place.bindings.forget(cluster);
         }
+        self.shelves.retain(|_, clusters| !clusters.is_empty());
+    }
+
+    /// The same in every view: it is known to be gone with all that stood in it.
+    pub fn forget_cluster(&mut self, cluster: &ClusterId, out: &mut Vec<News>) {
+        let views: Vec<PlaceId> = self.views.iter().cloned().collect();
+        for place in views {
+            self.forget(&place, cluster, out);
+        }
+        for remembered in self.remembered.values_mut() {
+            remembered.retain(|key, _| key.cluster != *cluster);
+        }
+        self.remembered.retain(|_, remembered| !remembered.is_empty());
+    }
+
+    /// A cluster has no binding any more that a view shows. It may have been deleted, which no view says, or be bound again:
+    /// so it is remembered for a while. One that is forgotten is as unknown as one that was never shown.
+    pub(super) fn leaves(&mut self, place: &PlaceId, cluster: &ClusterId, out: &mut Vec<News>) {
+        let Some(Place { nature: Nature::View, left, .. }) = self.places.get_mut(place) else { return };
+        left.push_back(cluster.clone());
+        if left.len() <= LEFT_AT_MOST {
+            return;
+        }
+        if let Some(oldest) = left.pop_front()
+            && self.places.get(place).is_some_and(|place| !place.bindings.any_of(&oldest))
+        {
+            self.forget(place, &oldest, out);
+        }
+    }
+
+    /// How much is held in each table that tenants fill, by its name. For whoever wants to see that what went leaves nothing
+    /// behind.
+    pub fn tables(&self) -> [(&'static str, usize); 9] {
+        let tracks = || self.tracks.values().flat_map(BTreeMap::values);
+        let of_places = |count: fn(&Place) -> usize| self.places.values().map(count).sum::<usize>();
+        [
+            ("places", self.places.len() + self.views.len() + self.whole.len()),
+            ("kinds", self.tracks.len()),
+            ("tracks", tracks().count()),
+            ("members", tracks().map(|track| track.members.len() + track.awaiting.len()).sum()),
+            ("shelves", self.shelves.len() + self.shelves.values().map(BTreeMap::len).sum::<usize>()),
+            ("entries", self.len()),
+            ("remembered", self.remembered.values().map(BTreeMap::len).sum()),
+            ("homes", of_places(|place| place.homes.len())),
+            ("bindings", of_places(|place| place.bindings.len())),
+        ]
     }
 
     /// Notes which endpoint of a view shows a cluster.
@@ -221,7 +301,8 @@ impl Store {
     }
 
     /// Lets another place answer for a kind in a cluster. What is on the shelf stays, as last seen, until that
-    /// place has been listed; a view that was listed before, when its word did not count, is listed again.
+    /// place has been listed; a view that was listed before, when its word did not count, is listed again, unless
+    /// what it has shown was kept aside.
     pub(super) fn hand_over(
         &mut self,
         cluster: &ClusterId,
@@ -238,8 +319,14 @@ impl Store {
         let from = std::mem::replace(&mut shelf.place, to.clone());
         let left = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster));
         let mut held = left.map(Member::take_held).unwrap_or_default();
+        let aside = if is_bindings(kind) { self.take_aside(to, cluster) } else { None };
+        let mut listed_again = false;
         if let Some(track) = self.track_mut(to, kind) {
-            track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
+            let known = |feed: &Feed| aside.is_some() && !feed.doubt.is_some_and(Doubt::is_total);
+            for feed in track.feeds.values_mut().filter(|feed| feed.is_complete() && !known(feed)) {
+                feed.restart();
+                listed_again = true;
+            }
             let member = track.member(cluster);
             member.total = true;
             if !held.is_empty() {
@@ -247,7 +334,65 @@ impl Store {
             }
         }
         self.restless = true;
-        self.settle(to, kind, Whom::All, out);
+        self.adopt(cluster, kind, to, aside.unwrap_or_default(), out);
+        // What is listed again is in doubt everywhere. Where it is being listed anyway, as while a start reads the bindings of
+        // ten thousand mailboxes one after the other, nothing is different but this cluster.
+        self.settle(to, kind, if listed_again { Whom::All } else { Whom::One(cluster) }, out);
+    }
+
+    /// Takes what a view has shown of a cluster's bindings while another answered for them, if it was kept and the claim by
+    /// which it answers from now on lets nobody conclude anything from what it does not show.
+    fn take_aside(&mut self, to: &PlaceId, cluster: &ClusterId) -> Option<Vec<(Arc<Object>, u32)>> {
+        let track = self.track(to, &kind_of_bindings())?;
+        if track.whole.is_some() || track.strength(cluster) != Strength::Claimed {
+            return None;
+        }
+        let aside = self.places.get_mut(to)?.bindings.take_aside(cluster);
+        // Nobody else has to keep them from now on.
+        for (_, place) in self.places.iter_mut().filter(|(place, _)| *place != to) {
+            place.bindings.take_aside(cluster);
+        }
+        aside
+    }
+
+    /// Puts on the shelf what a view has shown while another answered, and concludes what it does not show, as the end of a list
+    /// would. One that is being listed is concluded from at its end.
+    fn adopt(
+        &mut self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        to: &PlaceId,
+        aside: Vec<(Arc<Object>, u32)>,
+        out: &mut Vec<News>,
+    ) {
+        let Some(endpoint) = self.home(to, cluster).cloned().filter(|_| !aside.is_empty()) else { return };
+        let id = FeedId { place: to.clone(), endpoint, kind: kind.clone() };
+        let Some(feed) = self.feed(&id) else { return };
+        let (now, past, live) = (feed.version, feed.in_the_past(), feed.is_live());
+        let watched = (feed.is_complete() && feed.doubt.is_none()).then_some(feed.list);
+        for (object, list) in aside {
+            let key = object.key.clone();
+            let list = watched.unwrap_or(list);
+            let shelf = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster));
+            let Some(shelf) = shelf else { return };
+            let outcome = match shelf.entries.get_mut(&Address::of(&key)) {
+                Some(entry) => {
+                    entry.list = list;
+                    entry.show(object, false)
+                }
+                None => {
+                    shelf.entries.insert(Address::of(&key), Entry::present(object, list));
+                    Outcome::Changed(None)
+                }
+            };
+            if let Outcome::Changed(before) = outcome {
+                self.deletions.forget(&key);
+                self.announce(to, &key, before, live, out);
+            }
+        }
+        if let Some(list) = watched {
+            self.conclude(&id, cluster, |shown| shown != list, (now, past, live), out);
+        }
     }
 
     /// Makes room for an object that a place shows; false if another place answers for it.

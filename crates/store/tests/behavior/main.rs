@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "test support is read where it is used")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so")]
 
+mod churn;
 mod covering;
 mod fold;
 mod hazards;
@@ -12,4 +13,5 @@ mod past;
 mod protocol;
 mod rig;
 mod server;
+mod taking_over;
 mod traps;

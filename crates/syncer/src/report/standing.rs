@@ -1,6 +1,7 @@
 //! How everything stands, in numbers and in a bounded list.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mailboat_api::edge::{DeliveryCounts, NotCurrentObject, NotCurrentState, ObjectReference};
 use mailboat_engine::engine::NotCurrent;
@@ -8,11 +9,13 @@ use mailboat_engine::plan::{ChangeId, Refusal, Verdict, Wait};
 use mailboat_engine::route::RouteId;
 use mailboat_engine::standing::Part;
 use mailboat_object::catalog::Found;
-use mailboat_object::key::{ClusterId, Name};
+use mailboat_object::key::{ClusterId, Key, Name};
+use mailboat_object::object::Object;
 use mailboat_store::seen::Doubt;
 
 use super::Sight;
 use crate::downsync::DOWNSYNC;
+use crate::renature::denatured;
 use crate::upsync::UPSYNC;
 
 /// Objects that are listed at most.
@@ -43,20 +46,47 @@ impl Standing {
         listed.extend(engine.undecided(store, &down, room(&listed)));
         listed.extend(engine.not_current(store, &in_mailbox, room(&listed)));
         listed.extend(engine.undecided(store, &up, room(&listed)));
-        let all = counts.not_current()
+        let doubled = doubled(sight);
+        let all = doubled.len()
+            + counts.not_current()
             + undecided
             + engine.counts(&in_mailbox).not_current()
             + engine.undecided_count(&up);
+        let doubled = doubled.into_iter().take(room(&listed));
+        let told: Vec<NotCurrentObject> =
+            listed.iter().filter_map(|told| not_current(told, sight)).chain(doubled).collect();
         Self {
             counts: DeliveryCounts {
                 delivered: i64::try_from(counts.delivered).ok(),
                 waiting: i64::try_from(counts.waiting + counts.held + undecided).ok(),
                 refused: i64::try_from(counts.refused).ok(),
             },
-            omitted: i64::try_from(all.saturating_sub(listed.len())).unwrap_or(i64::MAX),
-            not_current: listed.iter().filter_map(|told| not_current(told, sight)).collect(),
+            omitted: i64::try_from(all.saturating_sub(told.len())).unwrap_or(i64::MAX),
+            not_current: told,
             held: engine.held().collect(),
         }
+    }
+}
+
+/// What is asked for and stands back for what is stored denatured under the same name.
+fn doubled(sight: &Sight<'_>) -> Vec<NotCurrentObject> {
+    let told = |object: &Arc<Object>| NotCurrentObject {
+        object: reference(&object.key),
+        generation: None,
+        delivered_generation: None,
+        state: Some(NotCurrentState::Refused),
+        reason: "StoredTwice".to_owned(),
+        message: format!("it is stored as {} as well, and that one is carried", denatured(&object.key.kind)),
+    };
+    sight.down.into_iter().flat_map(|down| down.doubled(sight.store)).map(told).collect()
+}
+
+fn reference(object: &Key) -> ObjectReference {
+    ObjectReference {
+        group: object.kind.group().to_owned(),
+        resource: object.kind.resource().to_owned(),
+        namespace: object.namespace.to_string(),
+        name: object.name.to_string(),
     }
 }
 
@@ -79,12 +109,7 @@ fn not_current(told: &NotCurrent, sight: &Sight<'_>) -> Option<NotCurrentObject>
         message.truncate(end);
     }
     Some(NotCurrentObject {
-        object: ObjectReference {
-            group: object.kind.group().to_owned(),
-            resource: object.kind.resource().to_owned(),
-            namespace: object.namespace.to_string(),
-            name: object.name.to_string(),
-        },
+        object: reference(object),
         generation: number(told.generation),
         delivered_generation: number(told.delivered_generation),
         state: Some(state),
@@ -119,6 +144,7 @@ fn cause(verdict: &Verdict) -> (NotCurrentState, &'static str) {
                 Wait::TargetEnding => "CopyBeingDeleted",
                 Wait::SourceEnding => "SourceBeingDeleted",
                 Wait::Overlaid => "ObjectMissing",
+                Wait::SourceCluster => "MailboxAway",
                 Wait::Rest | Wait::Unheard => "TriedAgainLater",
                 Wait::Contention => "ContendedByAnother",
                 Wait::Scope => "BeingEvaluated",

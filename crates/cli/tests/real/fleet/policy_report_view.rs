@@ -28,16 +28,8 @@ async fn policy_report_view() {
     };
     // One kind by a CRD of the workspace; the other by an export of it, with the CRD stored for the edges alone.
     put(&workload.client, &definition("policyreports")).await;
-    export(&workload, &definition("clusterpolicyreports")).await;
-    let placement = json!({
-        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "reports" },
-        "spec": {
-            "locationSelectors": [{ "matchLabels": { "env": "prod" } }],
-            "upsync": [{ "apiGroup": GROUP, "resources": ["policyreports", "clusterpolicyreports"],
-                         "namespaces": ["policy"], "names": ["*"] }],
-        },
-    });
-    put(&workload.client, &placement).await;
+    export(&workload, "policy-report", &definition("clusterpolicyreports")).await;
+    put(&workload.client, &placement("reports", &["policyreports", "clusterpolicyreports"])).await;
     for (name, passes) in EDGES {
         let edge = fleet.edge(name).await;
         put(&edge.client, &namespace("policy")).await;
@@ -63,6 +55,13 @@ async fn policy_report_view() {
         ["get", "objects", "--kind", "policyreports.wgpolicyk8s.io", "-o", "json", "--espw", &fleet.provider];
     // Refused while no mailbox serves the kind yet.
     both(|| async { mailboat(&fleet.admin("root"), &words).await.out }).await;
+    let older =
+        ["kubestellar", "list-syncing-objects", "--api-kind", "PolicyReport", "--api-group", GROUP, "--json"];
+    let words = [&older[..], &["--espw", &fleet.provider]].concat();
+    let listed = mailboat(&fleet.admin("root"), &words).await.well().out;
+    let listed = serde_json::Deserializer::from_str(&listed).into_iter::<Value>();
+    let kinds: Vec<Value> = listed.map(|one| one.unwrap()["kind"].clone()).collect();
+    assert_eq!(kinds, ["PolicyReport", "PolicyReport"], "one document for each");
     // By plain kubectl, whoever owns the export.
     let slice = ("apis.kcp.io/v1alpha1", "APIExportEndpointSlice", "", "policy-report");
     let has_url = |slice: &Value| slice["status"]["endpoints"][0]["url"].is_string();
@@ -72,12 +71,39 @@ async fn policy_report_view() {
     let words = ["--server", &server, "get", "clusterpolicyreports", "-o", "json"];
     both(|| async { workload.kubectl(&words).await.out }).await;
 
+    // Another export of the same kind is not bound there, and those who wait for it are told.
+    let late = fleet.workload("late-reports").await;
+    export(&late, "late-report", &definition("clusterpolicyreports")).await;
+    put(&late.client, &placement("late", &["clusterpolicyreports"])).await;
+    let told = (EDGE, "EdgePlacement", "", "late");
+    let both_held = |found: &Value| {
+        let held = found["status"]["held"].as_array().cloned().unwrap_or_default();
+        let second = held.iter().filter(|one| one["message"].to_string().contains("another APIExport"));
+        let edges: Vec<&Value> = second.map(|one| &one["edge"]).collect();
+        edges == ["florin", "guilder"]
+    };
+    late.until(told, "told that it is the second", both_held).await;
+    let florin = fleet.mailbox("florin").await;
+    assert!(florin.get(("apis.kcp.io/v1alpha2", "APIBinding", "", "late-report")).await.is_none());
+    late.kubectl(&["delete", "edgeplacement", "late"]).await.well();
+
     for (name, _) in EDGES {
         let (edge, mailbox) = (fleet.edge(name).await, fleet.mailbox(name).await);
         edge.kubectl(&["delete", "policyreport", "-n", "policy", "sample"]).await.well();
         mailbox.until_gone(NAMESPACED).await;
     }
     workload.kubectl(&["delete", "edgeplacement", "reports"]).await.well();
+}
+
+/// Asks for reports from both edges.
+fn placement(name: &str, resources: &[&str]) -> Value {
+    json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": name },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "env": "prod" } }],
+            "upsync": [{ "apiGroup": GROUP, "resources": resources, "namespaces": ["policy"], "names": ["*"] }],
+        },
+    })
 }
 
 /// Waits until the reports of both edges are shown.
@@ -95,7 +121,7 @@ async fn both<Shown: Future<Output = String>>(show: impl Fn() -> Shown) {
 }
 
 /// Offers a kind by an export of the workspace, binds it there, and stores its CRD denatured.
-async fn export(workload: &Place, definition: &Value) {
+async fn export(workload: &Place, export_name: &str, definition: &Value) {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().unwrap();
     let version = versions.iter().find(|version| version["name"] == "v1alpha2").unwrap();
@@ -113,16 +139,16 @@ async fn export(workload: &Place, definition: &Value) {
     }))
     .await;
     put(&workload.client, &json!({
-        "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": "policy-report" },
+        "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": export_name },
         "spec": { "resources": [{ "group": GROUP, "name": plural, "schema": name, "storage": { "crd": {} } }] },
     }))
     .await;
-    let binding = ("apis.kcp.io/v1alpha2", "APIBinding", "", "policy-report");
+    let binding = ("apis.kcp.io/v1alpha2", "APIBinding", "", export_name);
     put(
         &workload.client,
         &json!({
             "apiVersion": binding.0, "kind": binding.1, "metadata": { "name": binding.3 },
-            "spec": { "reference": { "export": { "path": workload.path, "name": "policy-report" } } },
+            "spec": { "reference": { "export": { "path": workload.path, "name": export_name } } },
         }),
     )
     .await;
