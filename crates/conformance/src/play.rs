@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body as Stream;
 use serde_json::{Map, Value, json};
@@ -22,8 +22,19 @@ const UNTIL_LIMIT: Duration = Duration::from_mins(3);
 /// Between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The headers that are compared.
-const HEADERS: [&str; 6] =
-    ["content-type", "content-encoding", "warning", "retry-after", "allow", "www-authenticate"];
+const HEADERS: [&str; 11] = [
+    "content-type",
+    "content-encoding",
+    "warning",
+    "retry-after",
+    "allow",
+    "www-authenticate",
+    "cache-control",
+    "etag",
+    "vary",
+    "location",
+    "x-content-type-options",
+];
 /// What is taken for an answer, unless a case says otherwise.
 pub(crate) const ACCEPT: &str = "application/json";
 /// Who writes, as managed fields name it.
@@ -44,6 +55,7 @@ struct Playing<'p> {
     words: BTreeMap<String, String>,
     plain: Plain,
     last: Value,
+    last_headers: HeaderMap,
     watches: BTreeMap<String, Watch>,
     only: Vec<String>,
 }
@@ -68,6 +80,7 @@ pub(crate) async fn play(
         words: words.clone(),
         plain: Plain::new(shown),
         last: Value::Null,
+        last_headers: HeaderMap::new(),
         watches: BTreeMap::new(),
         only: Vec::new(),
     };
@@ -88,7 +101,13 @@ impl Playing<'_> {
             Action::Ask(ask) => Some(self.ask(ask).await),
             Action::Until { ask, code, holds } => Some(self.until(ask, *code, holds.as_ref()).await),
             Action::Let { name, path, after } => {
-                let value = pick::one(&self.last, path).cloned().unwrap_or_default();
+                let value = match path.strip_prefix('@') {
+                    Some(header) => {
+                        let found = self.last_headers.get(header).and_then(|value| value.to_str().ok());
+                        found.unwrap_or_default().into()
+                    }
+                    None => pick::one(&self.last, path).cloned().unwrap_or_default(),
+                };
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let cut = after.as_ref().and_then(|after| text.split_once(after.as_str()));
                 let text = cut.map_or_else(|| text.clone(), |(_, rest)| rest.to_owned());
@@ -170,13 +189,19 @@ impl Playing<'_> {
             answer["body"] = "<compressed>".into();
             return answer;
         }
-        self.last = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        let text = || String::from_utf8_lossy(&bytes).into_owned();
+        let is_yaml = answer["headers"]["content-type"] == "application/yaml";
+        self.last = if is_yaml {
+            serde_saphyr::from_str(&text()).unwrap_or_else(|_| text().into())
+        } else {
+            serde_json::from_slice(&bytes).unwrap_or_else(|_| text().into())
+        };
         answer["body"] = self.plain.value(&self.last);
         answer
     }
 
     fn head(&mut self, response: &Response<Stream>) -> Value {
+        self.last_headers.clone_from(response.headers());
         let mut headers = Map::new();
         for name in HEADERS {
             let values: Vec<String> = response

@@ -103,6 +103,12 @@ impl Hub {
         let ((), _) = self.ledger.write(Machine::give_tokens);
     }
 
+    /// Forgets what happened: whoever asks for it from now on is told to list anew. Real servers do so every five minutes.
+    pub fn forget(&self) {
+        let shown = *self.ledger.shown().borrow();
+        let ((), _) = self.ledger.write(|machine| machine.compact(shown));
+    }
+
     /// Waits until it is a user's turn. What was let in is over when the pass is dropped.
     pub(crate) async fn turn(&self, asker: &Asker, work: Work) -> Result<Pass, Status> {
         self.flow.enter(asker, work).await.map_err(|error| Status::too_many(error.to_string()))

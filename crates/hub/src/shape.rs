@@ -38,7 +38,7 @@ pub fn of_request(method: &str, path: &str, query: Option<&str>, headers: &Heade
         Some(about) => {
             let what = match about {
                 Asked::Objects(_) | Asked::Paths => "paths",
-                Asked::Health => "health",
+                Asked::Health { .. } => "health",
                 Asked::Version => "version",
                 Asked::CoreVersions => "/api",
                 Asked::Groups => "/apis",

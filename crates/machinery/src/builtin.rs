@@ -220,6 +220,7 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::Spec,
             status: with_status(&[&["spec"]]),
             defaults: Some(workload::default_daemon_set),
+            prepare: Some(workload::prepare_daemon_set),
             check: Some(workload::check_daemon_set),
             ..common
         },
@@ -252,12 +253,17 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::Spec,
             status: with_status(&[&["metadata"], &["spec"]]),
             defaults: Some(definition::default_definition),
+            prepare: Some(definition::prepare_definition),
+            empty: json!({
+                "metadata": {}, "spec": { "names": {} },
+                "status": { "acceptedNames": { "kind": "", "plural": "" }, "conditions": null, "storedVersions": null },
+            }),
             check: Some(definition::check_definition),
             ..common
         },
         ("apiregistration.k8s.io", "apiservices") => Rules {
-            generation: Generation::Spec,
-            status: with_status(&[&["spec"]]),
+            generation: Generation::None,
+            status: with_status(&[&["metadata"], &["spec"]]),
             defaults: Some(network::default_api_service),
             ..common
         },

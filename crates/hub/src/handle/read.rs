@@ -8,8 +8,8 @@ use mailboat_object::FieldSelector;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-use super::Call;
 use super::held::PIECE_BYTES;
+use super::{Call, act, not_allowed};
 use crate::answer::{self, Answer};
 use crate::flow::{Pass, Work};
 use crate::hub::now_seconds;
@@ -33,6 +33,8 @@ impl Call<'_> {
                 let scale = self.hub.read(|machine| machine.scale(&key)).await?;
                 return self.value(StatusCode::OK, &scale);
             }
+            "log" if act::is_pod(&self.path) => return self.log().await,
+            _ if act::is_act(&self.path) => return Err(not_allowed()),
             _ => return Err(self.no_part()),
         }
         let wanted = self.query.version()?.unwrap_or_default();
@@ -141,7 +143,8 @@ impl Call<'_> {
             Some("None") => Ok(Include::Nothing),
             Some("Object") => Ok(Include::Object),
             Some(other) => Err(Status::bad_request(format!(
-                "includeObject: None, Metadata and Object are known, {other:?} is not"
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                 'Metadata', 'Object', 'None', or empty"
             ))),
         }
     }

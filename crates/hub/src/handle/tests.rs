@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use http_body_util::{Full, StreamBody};
 use hyper::body::Frame;
+use serde_json::{Value, json};
 
 use std::time::Duration;
 

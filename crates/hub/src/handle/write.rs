@@ -379,7 +379,7 @@ impl Call<'_> {
     }
 
     /// How to delete: what the query says, and what the body says, which wins.
-    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+    pub(super) fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
         let body = match body {
             [] => Value::Null,
             body => read(body, Sent::object(self.headers)?)?,

@@ -44,6 +44,7 @@ impl Machine {
         let mut body = live.body().clone();
         mark(&mut body, live, 0, moment.now_seconds);
         super::write::drop_metadata(&mut body, "deletionGracePeriodSeconds");
+        body["metadata"]["generation"] = live.generation().into();
         let mut finalizers: Vec<String> = live.finalizers().into_iter().map(str::to_owned).collect();
         if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
             finalizers.push(CLEANUP.to_owned());
@@ -100,7 +101,7 @@ impl Machine {
             .find(|version| version["storage"] == true);
         let stored = stored.map(|version| version["name"].clone());
         body["status"]["acceptedNames"] = body["spec"]["names"].clone();
-        if body["status"].get("storedVersions").is_none() {
+        if body["status"]["storedVersions"].is_null() {
             body["status"]["storedVersions"] = stored.into_iter().collect();
         }
         set_condition(&mut body, "NamesAccepted", "NoConflicts", "no conflicts found", moment.now_seconds);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
+use mailboat_object::{ClusterId, FieldSelector, Key, KindId, LabelSelector, Name, Version};
 use serde_json::{Value, json};
 
 use super::table::{Held, Spot, Table};
@@ -84,7 +84,7 @@ impl Machine {
         let last = items.last().filter(|_| page.more > 0);
         Ok(List {
             version: page.version,
-            continue_token: last.map(|last| token(page.version, last)),
+            continue_token: last.map(|last| token(Some(page.version), &last.key)),
             remaining: Some(page.more).filter(|more| *more > 0 && request.counts()),
             items,
         })
@@ -147,27 +147,25 @@ impl Machine {
                 let what = "specifying resource version is not allowed when using continue";
                 return Err(Status::bad_request(what));
             }
-            let (version, cluster, spot) = read_token(text).ok_or_else(|| {
+            let (version, start) = read_token(text).ok_or_else(|| {
                 Status::bad_request("invalid continue token: continue key is not valid: it cannot be read")
             })?;
+            // Whoever was told that his list is too old may go on with what is there now.
+            let version = version.unwrap_or(self.version);
             if version > self.version {
                 return Err(Status::too_large_version(version.0, self.version.0));
             }
             if version < floor {
-                return Err(Status::expired(
-                    "The provided continue parameter is too old to display a consistent list result. You can start \
-                     a new list without the continue parameter.",
-                ));
+                return Err(Status::expired(TOO_OLD_TO_CONTINUE).continued_by(token(None, &start)));
             }
-            return Ok((version, Some((cluster, spot))));
+            return Ok((version, Some((start.cluster.clone(), Spot::of(&start)))));
         }
         match request.version {
             ListVersion::Latest => Ok((self.version, None)),
             ListVersion::NotOlderThan(version) if version <= self.version => Ok((self.version, None)),
             ListVersion::Exact(version) if version <= self.version => {
                 if version < floor {
-                    let message = format!("The resourceVersion for the provided list is too old: {version}");
-                    return Err(Status::expired(message));
+                    return Err(Status::expired("The resourceVersion for the provided list is too old."));
                 }
                 Ok((version, None))
             }
@@ -293,16 +291,31 @@ pub(super) fn check_fields(kind: &Kind, fields: &FieldSelector) -> Result<(), St
     Ok(())
 }
 
-fn token(version: Version, last: &Stored) -> String {
-    let key = &last.key;
-    let start = json!([*key.cluster.0, *key.namespace, *key.name]);
-    BASE64_URL_SAFE_NO_PAD
-        .encode(json!({ "v": "meta.k8s.io/v1", "rv": version.0, "start": start }).to_string())
+/// What real servers say of a page that is no longer known as it was.
+const TOO_OLD_TO_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You \
+     can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// How to go on after an object, as of a version; none: as of whatever is the latest then.
+fn token(version: Option<Version>, after: &Key) -> String {
+    let start = json!([*after.cluster.0, *after.namespace, *after.name]);
+    // So real servers say it.
+    let version = version.map_or_else(|| json!(-1), |version| json!(version.0));
+    BASE64_URL_SAFE_NO_PAD.encode(json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start }).to_string())
 }
 
-fn read_token(text: &str) -> Option<(Version, ClusterId, Spot)> {
+/// The version of a token and the object after which to go on, of whatever kind.
+fn read_token(text: &str) -> Option<(Option<Version>, Key)> {
     let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     let part = |index: usize| token["start"].get(index)?.as_str();
-    let spot = Spot { namespace: Name::new(part(1)?), name: Name::new(part(2)?) };
-    Some((Version(token["rv"].as_u64()?), ClusterId::new(part(0)?), spot))
+    let start = Key {
+        cluster: ClusterId::new(part(0)?),
+        kind: KindId::default(),
+        namespace: Name::new(part(1)?),
+        name: Name::new(part(2)?),
+    };
+    let latest = token["rv"].as_i64() == Some(-1);
+    let version = if latest { None } else { Some(Version(token["rv"].as_u64()?)) };
+    Some((version, start))
 }
