@@ -237,15 +237,18 @@ impl Oracle {
         }
         let forgets = in_the_past(servers) || servers.truth.identity > 0;
         // Versions are all that tells a restored server. Our own writes may bring it as far again as it was before anybody
-        // who follows it has looked; then what the backup lost is as it was known, and only a new process finds it missing.
+        // who follows it has looked; then what the backup lost is as it was known, be it a source or a placement that was
+        // changed since, and only a new process finds it otherwise.
         let unnoticed = in_the_past(servers) && !process.noticed_the_past;
-        let lost = |source: &Source| unnoticed && source.ended == Some(Ending::Lost);
         let sources = servers.truth.sources.iter();
-        let names: BTreeMap<String, bool> = sources
-            .map(|((workspace, name), source)| (format!("{}{name}", prefix_of(*workspace)), lost(source)))
-            .collect();
-        let slots = (0..edges).flat_map(|number| {
-            names.iter().map(move |(name, lost)| (key(edge(number), boats(), name), *lost))
+        let slots = sources.flat_map(|((workspace, name), source)| {
+            let lost = source.ended == Some(Ending::Lost);
+            (0..edges).map(move |number| {
+                let selected = servers.truth.selects(*workspace, name, number);
+                let known = process.selects(&source_key(*workspace, name), number);
+                let slot = key(edge(number), boats(), &format!("{}{name}", prefix_of(*workspace)));
+                (slot, unnoticed && (lost || selected != known))
+            })
         });
         let open = |(slot, lost): &(Key, bool)| match servers.get(slot) {
             Some(_) => *lost || process.says_why(slot) || self.unaware.contains(slot),

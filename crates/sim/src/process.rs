@@ -25,7 +25,7 @@ use crate::roles::{
 };
 use crate::script::{BOUND, Script};
 use crate::servers::{Servers, kind_name};
-use crate::tally::{Confirmed, Tally};
+use crate::tally::{Confirmed, Tally, asker};
 use crate::truth::Read;
 
 /// A look at the configuration that failed is tried again after so many milliseconds.
@@ -400,6 +400,12 @@ impl Process {
                     | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::SourceCluster)
             )
         )
+    }
+
+    /// Whether a source goes to an edge, by all that the process was shown.
+    pub(crate) fn selects(&self, source: &Key, edge: u8) -> bool {
+        let source = self.store.get(source).present();
+        source.is_some_and(|source| asker(&self.routes, source, edge).is_some())
     }
 
     /// Whether a source is in doubt because its server showed an older state than before.

@@ -76,6 +76,22 @@ enum Group {
     Anywhere,
 }
 
+/// Who asks for a source at an edge, of the placements and routes that there are. The other two routes send all that they read
+/// to the first edge.
+pub(crate) fn asker(placements: &BTreeMap<Name, Arc<SimRoute>>, source: &Object, edge: u8) -> Option<Name> {
+    let workspace = workspace_of(&source.key.cluster);
+    match workspace {
+        Workspace::Workload => {
+            let places = |(_, route): &(&Name, &Arc<SimRoute>)| route.places(source, edge);
+            placements.iter().find(places).map(|(name, _)| name.clone())
+        }
+        Workspace::Mailbox | Workspace::Bound(_) => {
+            let route = configured_by(workspace).map(Name::new);
+            route.filter(|route| edge == 0 && placements.contains_key(route))
+        }
+    }
+}
+
 impl Tally {
     /// Something was shown.
     pub(crate) fn shown(&mut self, change: &Change) {
@@ -136,17 +152,7 @@ impl Tally {
             let workspace = workspace_of(&source.cluster);
             let name = format!("{}{}", prefix_of(workspace), source.name);
             for number in 0..edges {
-                // The other two routes send all that they read to the first edge.
-                let asker = |source: &Object| match workspace {
-                    Workspace::Workload => {
-                        let places = |(_, route): &(&Name, &Arc<SimRoute>)| route.places(source, number);
-                        placements.iter().find(places).map(|(name, _)| name.clone())
-                    }
-                    Workspace::Mailbox | Workspace::Bound(_) => {
-                        let route = configured_by(workspace).map(Name::new);
-                        route.filter(|route| number == 0 && placements.contains_key(route))
-                    }
-                };
+                let asker = |source: &Object| asker(placements, source, number);
                 let slot = key(edge(number), boats(), &name);
                 let now = shown.and_then(|source| asker(source));
                 let Some(known) = self.asked_for.get_mut(&slot) else {

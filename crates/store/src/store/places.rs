@@ -375,15 +375,12 @@ impl Store {
             let list = watched.unwrap_or(list);
             let shelf = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster));
             let Some(shelf) = shelf else { return };
-            let outcome = match shelf.entries.get_mut(&Address::of(&key)) {
-                Some(entry) => {
-                    entry.list = list;
-                    entry.show(object, false)
-                }
-                None => {
-                    shelf.entries.insert(Address::of(&key), Entry::present(object, list));
-                    Outcome::Changed(None)
-                }
+            let outcome = if let Some(entry) = shelf.entries.get_mut(&Address::of(&key)) {
+                entry.list = list;
+                entry.show(object, false)
+            } else {
+                shelf.entries.insert(Address::of(&key), Entry::present(object, list));
+                Outcome::Changed(None)
             };
             if let Outcome::Changed(before) = outcome {
                 self.deletions.forget(&key);
