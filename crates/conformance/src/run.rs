@@ -154,6 +154,11 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
                 Server::edge(world.edge("peer")).await?
             }
         };
+        if *on == On::Forgetful {
+            for server in [&real, &hub.server] {
+                forgotten(server).await?;
+            }
+        }
         compare(&real, &hub.server, &files, &known, &mut used, &mut report).await?;
     }
     if names.is_empty() {
@@ -332,6 +337,19 @@ async fn workspace(server: &Server, name: &str) -> Result<String, Error> {
         if code == 200 { Ok(cluster.to_owned()) } else { Err(format!("{code} was answered inside")) }
     });
     usable.await.map_err(|error| Error::Ground(error.to_string()))
+}
+
+/// Waits until a server has forgotten how it began: it does so a while after it is ready, and little by little.
+async fn forgotten(server: &Server) -> Result<(), Error> {
+    let (_, now) = ask(server, "/api/v1/configmaps?limit=1", None).await?;
+    let version = now["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
+    let before = version.unwrap_or_default().saturating_sub(1);
+    let before = format!("/api/v1/configmaps?resourceVersion={before}&resourceVersionMatch=Exact");
+    let forgotten = wait_until("the server forgets", READY_LIMIT, || async {
+        let (code, _) = ask(server, &before, None).await.map_err(|error| error.to_string())?;
+        if code == 410 { Ok(()) } else { Err(format!("{code} was answered")) }
+    });
+    forgotten.await.map_err(|error| Error::Ground(error.to_string()))
 }
 
 /// Asks a server for something, or to make something, as its administrator.

@@ -251,7 +251,7 @@ impl Resource {
             parts.sort_by_key(|part| part.name);
         }
         if group.is_empty() && resource == "namespaces" {
-            parts.push(part("finalize", "", version, "Namespace", &["update"]));
+            parts.insert(0, part("finalize", "", version, "Namespace", &["update"]));
         }
         let texts = |names: &[mailboat_object::Name]| names.iter().map(ToString::to_string).collect();
         let whole = group.is_empty() && resource == "namespaces";

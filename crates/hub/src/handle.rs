@@ -28,7 +28,7 @@ use crate::answer::{self, Answer};
 use crate::flow::{Asker, Limits, Pass, Work};
 use crate::media::Accepted;
 use crate::path::{Asked, ObjectPath};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::query::Query;
 use crate::{Hub, compress, shape};
 
@@ -103,6 +103,18 @@ struct Course {
     is_past_gate: bool,
 }
 
+/// What is said to whoever may not be in a place: as much as if he were there and had no right to what he asks for.
+fn no_entry(status: Status, user: &User, method: &Method, uri: &http::Uri) -> Status {
+    let (_, rest) = shape::place(uri.path());
+    let (Some(Asked::Objects(path)), Ok(query)) = (Asked::read(rest), Query::read(uri.query())) else {
+        return status;
+    };
+    match verb(method, &path, &query) {
+        Some(verb) if status == place::denied(user) => place::not_granted(user, verb, &path),
+        _ => status,
+    }
+}
+
 /// Answers one request.
 async fn answer<B>(
     hub: &Arc<Hub>,
@@ -125,11 +137,14 @@ where
     course.is_known = user.name != ANONYMOUS;
     // Turns go to whoever asks, whomever he acts as.
     let asker = hub.asker(&user);
-    let (place, rest) = Place::read(hub, &user, head.uri.path())?;
+    let (place, rest) = Place::read(hub, &user, head.uri.path())
+        .map_err(|status| no_entry(status, &user, &head.method, &head.uri))?;
     let cluster = place.cluster.clone().unwrap_or_default();
     let user = match hub.gate().acting(&cluster, &user, &head.headers)? {
         Some(acting) => {
-            place.check_entry(hub, &acting)?;
+            place
+                .check_entry(hub, &acting)
+                .map_err(|status| no_entry(status, &acting, &head.method, &head.uri))?;
             acting
         }
         None => user,
@@ -164,8 +179,8 @@ where
         let asked = ObjectPath { name: selected.unwrap_or_else(|| path.name.clone()), ..path.clone() };
         hub.gate().check_object(&cluster, &user, verb, &asked)?;
     }
-    course.is_past_gate = true;
     hub.peek(|machine| place.check_granted(hub, machine, &user, verb, &path))?;
+    course.is_past_gate = true;
     let mut watching = None;
     match verb {
         "watch" => {

@@ -125,8 +125,7 @@ impl Place {
         if granted {
             return Ok(());
         }
-        let why = format!("{}: access denied", path.asked(verb).refusal(&user.name));
-        Err(Status::forbidden(&kind, &path.name, &why))
+        Err(not_granted(user, verb, path))
     }
 
     /// The kinds that are served there.
@@ -161,6 +160,12 @@ impl Place {
 /// The first word of a path, and the rest with its slash.
 fn split(path: &str) -> (&str, &str) {
     path.find('/').map_or((path, ""), |at| path.split_at(at))
+}
+
+/// 403, in the words of kcp.
+pub(crate) fn not_granted(user: &User, verb: &str, path: &ObjectPath) -> Status {
+    let why = format!("{}: access denied", path.asked(verb).refusal(&user.name));
+    Status::forbidden(&KindId::new(&path.group, &path.resource), &path.name, &why)
 }
 
 /// 403: nobody is told whether there is something where he may not be.

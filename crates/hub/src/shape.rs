@@ -92,7 +92,8 @@ fn is_everywhere(group: &str) -> bool {
     PLAIN_GROUPS.contains(&group) || group.ends_with(".k8s.io") || group.ends_with(".kcp.io")
 }
 
-fn place(path: &str) -> (&'static str, &str) {
+/// What kind of place a path leads to, and the rest of it.
+pub(crate) fn place(path: &str) -> (&'static str, &str) {
     let after = |rest: &'_ str, words: usize| -> usize {
         rest.match_indices('/').nth(words).map_or(rest.len(), |(at, _)| at)
     };

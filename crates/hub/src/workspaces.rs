@@ -305,7 +305,12 @@ fn conditions(present: &Value, wanted: &[(&str, bool, &str, &str)], now: &str) -
             condition
         })
         .collect();
-    out.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
+    // What sums up the others comes first, as in kcp.
+    let place = |condition: &Value| {
+        let what = condition["type"].as_str().unwrap_or_default();
+        (what != "Ready", what.to_owned())
+    };
+    out.sort_by_key(place);
     out.into()
 }
 

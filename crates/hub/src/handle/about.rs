@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::unserved;
 use crate::answer::{self, Answer, Keep};
 use crate::discovery::Discovery;
+use crate::hub::Serving;
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
 use crate::path::{Asked, HEALTH_CHECKS};
 use crate::place::Place;
@@ -45,7 +46,7 @@ pub(super) fn about(
         Asked::Health { name, .. } => {
             return Ok(answer::as_it_is(answer::text(StatusCode::OK, health(name, query))));
         }
-        Asked::Version => version(),
+        Asked::Version => version(hub.serving()),
         Asked::Paths => {
             let mut paths: Vec<String> = discovery().paths().iter().map(|path| format!("/{path}")).collect();
             paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
@@ -131,12 +132,23 @@ fn mark(content: &[u8]) -> String {
     })
 }
 
-/// What clients take us for: the version of Kubernetes whose API this is.
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35", "gitVersion": concat!("v1.36.3+mailboat-", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "",
-        "platform": "",
-    })
+/// What clients take us for: the version of Kubernetes whose API this is. kcp is made of an older one.
+fn version(serving: &Serving) -> Value {
+    let mut version = json!({
+        "major": "1", "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "",
+        "compiler": "", "platform": "",
+    });
+    let more = match serving {
+        Serving::Cluster(_) => json!({
+            "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
+            "minCompatibilityMinor": "35", "gitVersion": concat!("v1.36.3+mailboat-", env!("CARGO_PKG_VERSION")),
+        }),
+        Serving::Workspaces(_) => json!({
+            "minor": "32", "gitVersion": concat!("v1.32.3+mailboat-", env!("CARGO_PKG_VERSION")),
+        }),
+    };
+    if let (Value::Object(version), Value::Object(more)) = (&mut version, more) {
+        version.extend(more);
+    }
+    version
 }

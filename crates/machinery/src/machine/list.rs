@@ -147,8 +147,8 @@ impl Machine {
                 let what = "specifying resource version is not allowed when using continue";
                 return Err(Status::bad_request(what));
             }
-            let (version, start) = read_token(text).ok_or_else(|| {
-                Status::bad_request("invalid continue token: continue key is not valid: it cannot be read")
+            let (version, start) = read_token(text).map_err(|why| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
             })?;
             // Whoever was told that his list is too old may go on with what is there now.
             let version = version.unwrap_or(self.version);
@@ -305,17 +305,27 @@ fn token(version: Option<Version>, after: &Key) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start }).to_string())
 }
 
-/// The version of a token and the object after which to go on, of whatever kind.
-fn read_token(text: &str) -> Option<(Option<Version>, Key)> {
-    let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-    let part = |index: usize| token["start"].get(index)?.as_str();
-    let start = Key {
-        cluster: ClusterId::new(part(0)?),
-        kind: KindId::default(),
-        namespace: Name::new(part(1)?),
-        name: Name::new(part(2)?),
+/// The version of a token and the object after which to go on, of whatever kind. What nobody gave out is refused, in the
+/// words of real servers.
+fn read_token(text: &str) -> Result<(Option<Version>, Key), &'static str> {
+    let decoded = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
+    let token: Value =
+        decoded.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or("it cannot be read")?;
+    let version = match (token["rv"].as_i64(), token["rv"].as_u64()) {
+        (Some(-1), _) => None,
+        (_, Some(version)) if version > 0 => Some(Version(version)),
+        _ => return Err("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
     };
-    let latest = token["rv"].as_i64() == Some(-1);
-    let version = if latest { None } else { Some(Version(token["rv"].as_u64()?)) };
-    Some((version, start))
+    let part = |index: usize| token["start"].get(index).and_then(Value::as_str).unwrap_or_default();
+    // Every object has a name.
+    if part(2).is_empty() {
+        return Err("encoded start key empty (version meta.k8s.io/v1)");
+    }
+    let start = Key {
+        cluster: ClusterId::new(part(0)),
+        kind: KindId::default(),
+        namespace: Name::new(part(1)),
+        name: Name::new(part(2)),
+    };
+    Ok((version, start))
 }
