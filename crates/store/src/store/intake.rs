@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_object::object::{Keep, Object};
 
-use super::bindings::is_bindings;
+use super::bindings::{Aside, is_bindings};
 use super::engage::{NO_LIST, UNKNOWN};
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Listed};
@@ -51,7 +51,8 @@ impl Store {
         let whole = Arc::new(whole);
         let object = if keep == Keep::Whole { Arc::clone(&whole) } else { Arc::new(whole.kept(keep)) };
         if is_bindings(&id.kind) {
-            self.heed(id, &whole, &object, by, out);
+            let shown = Aside { whole: Arc::clone(&whole), kept: Arc::clone(&object) };
+            self.heed(id, &shown, by, out);
         }
         let Some(feed) = self.feed(id) else { return };
         let (list, read, live) = (feed.list, feed.version, feed.is_live());

@@ -1,16 +1,14 @@
 //! Places and their endpoints: opening, following, taking over, letting go.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, KindId};
-use mailboat_object::object::Object;
 
-use super::bindings::{Bindings, is_bindings, kind_of_bindings};
+use super::bindings::{Aside, Bindings, is_bindings, kind_of_bindings};
 use super::entries::Entries;
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Former, Member, Strength, Track};
-use super::{Place, Shelf, Store, Whom};
+use super::{By, Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
 use crate::seen::{Change, Doubt, News, Seen};
 
@@ -334,15 +332,15 @@ impl Store {
             }
         }
         self.restless = true;
-        self.adopt(cluster, kind, to, aside.unwrap_or_default(), out);
         // What is listed again is in doubt everywhere. Where it is being listed anyway, as while a start reads the bindings of
         // ten thousand mailboxes one after the other, nothing is different but this cluster.
         self.settle(to, kind, if listed_again { Whom::All } else { Whom::One(cluster) }, out);
+        self.adopt(cluster, kind, to, aside.unwrap_or_default(), out);
     }
 
     /// Takes what a view has shown of a cluster's bindings while another answered for them, if it was kept and the claim by
     /// which it answers from now on lets nobody conclude anything from what it does not show.
-    fn take_aside(&mut self, to: &PlaceId, cluster: &ClusterId) -> Option<Vec<(Arc<Object>, u32)>> {
+    fn take_aside(&mut self, to: &PlaceId, cluster: &ClusterId) -> Option<Vec<(Aside, u32)>> {
         let track = self.track(to, &kind_of_bindings())?;
         if track.whole.is_some() || track.strength(cluster) != Strength::Claimed {
             return None;
@@ -362,7 +360,7 @@ impl Store {
         cluster: &ClusterId,
         kind: &KindId,
         to: &PlaceId,
-        aside: Vec<(Arc<Object>, u32)>,
+        aside: Vec<(Aside, u32)>,
         out: &mut Vec<News>,
     ) {
         let Some(endpoint) = self.home(to, cluster).cloned().filter(|_| !aside.is_empty()) else { return };
@@ -370,21 +368,21 @@ impl Store {
         let Some(feed) = self.feed(&id) else { return };
         let (now, past, live) = (feed.version, feed.in_the_past(), feed.is_live());
         let watched = (feed.is_complete() && feed.doubt.is_none()).then_some(feed.list);
-        for (object, list) in aside {
-            let key = object.key.clone();
+        for (Aside { whole, kept }, list) in aside {
+            let key = whole.key.clone();
             let list = watched.unwrap_or(list);
             let shelf = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster));
             let Some(shelf) = shelf else { return };
             let outcome = if let Some(entry) = shelf.entries.get_mut(&Address::of(&key)) {
                 entry.list = list;
-                entry.show(object, false)
+                entry.show(kept, false)
             } else {
-                shelf.entries.insert(Address::of(&key), Entry::present(object, list));
+                shelf.entries.insert(Address::of(&key), Entry::present(kept, list));
                 Outcome::Changed(None)
             };
             if let Outcome::Changed(before) = outcome {
                 self.deletions.forget(&key);
-                self.announce(to, &key, before, live, out);
+                self.announce_shown(to, &key, Some((whole, By::List)), before, live, out);
             }
         }
         if let Some(list) = watched {

@@ -56,6 +56,20 @@ impl Views {
         self.feed(claiming, Input::Line(&line(event, binding)));
     }
 
+    /// The bindings that were told whole since this was last asked, and those of which only the head was.
+    fn told(&mut self) -> (Vec<String>, Vec<String>) {
+        let mut told = (Vec::new(), Vec::new());
+        for news in std::mem::take(&mut self.news) {
+            if let News::Object(change) = news
+                && let Seen::Present(object) = change.now
+            {
+                let list = if object.is_whole() { &mut told.0 } else { &mut told.1 };
+                list.push(object.key.name.to_string());
+            }
+        }
+        told
+    }
+
     fn seen(&self, name: &str) -> Result<u64, Doubt> {
         match self.store.get(&key(name)) {
             Seen::Present(object) => Ok(object.version.0),
@@ -86,9 +100,18 @@ fn binding(name: &str, version: u64) -> Value {
     })
 }
 
-/// The binding by which the view sees all others.
-fn claims(version: u64) -> Value {
+/// The binding by which the view is to see all others, which is not in force yet.
+fn will_claim(version: u64) -> Value {
     let mut claims = binding("claims", version);
+    claims["spec"] = json!({ "permissionClaims": [
+        { "group": "apis.kcp.io", "resource": "apibindings", "state": "Accepted" },
+    ] });
+    claims
+}
+
+/// The same, in force.
+fn claims(version: u64) -> Value {
+    let mut claims = will_claim(version);
     claims["status"] =
         json!({ "appliedPermissionClaims": [{ "group": "apis.kcp.io", "resource": "apibindings" }] });
     claims
@@ -99,7 +122,7 @@ fn a_view_that_comes_to_answer_knows_what_it_has_shown_and_is_not_listed_again()
     let mut views = Views::new();
     views.shows(false, "ADDED", &binding("own", 11));
     views.shows(false, "ADDED", &binding("unlabelled", 12));
-    views.shows(true, "ADDED", &binding("claims", 13));
+    views.shows(true, "ADDED", &will_claim(13));
     views.shows(true, "ADDED", &binding("gone", 14));
     views.shows(true, "ADDED", &binding("own", 15));
     assert_eq!(views.seen("own"), Ok(11), "the first view answers");
@@ -107,6 +130,8 @@ fn a_view_that_comes_to_answer_knows_what_it_has_shown_and_is_not_listed_again()
     views.shows(true, "MODIFIED", &claims(17));
 
     assert!(views.store.take_relists().is_empty(), "all bindings of all workspaces");
+    let heard = ["own", "unlabelled", "claims", "own"].map(str::to_owned).to_vec();
+    assert_eq!(views.told(), (heard, vec![]), "whoever hears of one can compare it without asking for it");
     assert_eq!(views.seen("claims"), Ok(17));
     assert_eq!(views.seen("own"), Ok(15), "shown before the view answered, and never again");
     for name in ["gone", "unlabelled"] {
@@ -138,14 +163,30 @@ fn a_view_whose_word_was_not_kept_is_listed_again() {
 fn what_a_view_shows_in_a_list_before_it_answers_is_known_at_its_end() {
     let mut views = Views::new();
     views.shows(false, "ADDED", &binding("own", 11));
+    views.told();
     let expired = crate::server::expired_line();
     views.feed(true, Input::Line(&expired));
-    let mut all = [binding("before", 12), claims(13), binding("own", 11)];
-    all.sort_by_key(|binding| binding["metadata"]["name"].to_string());
+    // By their names: that this view claims bindings is not known before the second.
+    let all = [binding("before", 12), claims(13), binding("own", 11)];
     let page = json!({ "metadata": { "resourceVersion": "14" }, "items": all }).to_string();
     views.feed(true, Input::Page(page.as_bytes()));
     for (name, version) in [("before", 12), ("claims", 13), ("own", 11)] {
         assert_eq!(views.seen(name), Ok(version), "{name}");
     }
     assert!(views.store.take_relists().is_empty());
+    assert_eq!(views.told(), (["before", "claims"].map(str::to_owned).to_vec(), vec![]));
+}
+
+/// With ten thousand mailboxes, what nobody will ever ask for would be a hundred megabytes of a start.
+#[test]
+fn a_view_that_claims_no_bindings_sets_none_aside() {
+    let mut views = Views::new();
+    let mut elsewhere = binding("own", 13);
+    elsewhere["metadata"]["annotations"]["kcp.io/cluster"] = json!("another");
+    views.shows(true, "ADDED", &binding("first", 11));
+    views.shows(false, "ADDED", &binding("own", 12));
+    views.shows(false, "ADDED", &elsewhere);
+    views.shows(false, "ADDED", &claims(14));
+    assert_eq!(views.store.take_relists(), [feed_id("edge")], "its word was not kept");
+    assert_eq!(views.seen("first"), Ok(11), "as last seen");
 }
