@@ -140,7 +140,12 @@ where
     let (place, rest) = Place::read(hub, &user, head.uri.path())
         .map_err(|status| no_entry(status, &user, &head.method, &head.uri))?;
     let cluster = place.cluster.clone().unwrap_or_default();
-    let user = match hub.gate().acting(&cluster, &user, &head.headers)? {
+    // Whoever prepares a workspace does it in its owner's name, and in nobody else's.
+    let acting = match place.owner {
+        Some(_) => None,
+        None => hub.gate().acting(&cluster, &user, &head.headers)?,
+    };
+    let user = match place.owner.clone().or(acting) {
         Some(acting) => {
             place
                 .check_entry(hub, &acting)
@@ -311,7 +316,7 @@ fn too_late(within: Duration) -> Status {
     Status::other(504, "Timeout", message)
 }
 
-fn not_allowed() -> Status {
+pub(crate) fn not_allowed() -> Status {
     let message = "the server does not allow this method on the requested resource";
     Status::other(405, "MethodNotAllowed", message).without_details()
 }

@@ -14,6 +14,7 @@ mod kinds;
 mod tree;
 pub(crate) mod types;
 mod view;
+pub(crate) mod waiting;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -175,6 +176,7 @@ impl Round<'_, '_> {
         let object = self.machine.get(key).ok();
         match (key.kind.resource(), object) {
             ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
+            ("workspacetypes", Some(of)) => self.follow_type(&of),
             ("logicalclusters", Some(cluster)) => self.follow_initializing(&cluster),
             ("apibindings", Some(binding)) => {
                 if before.is_none() {

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod tenants;
+mod waiting;
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
