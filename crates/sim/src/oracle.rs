@@ -14,7 +14,7 @@ use crate::servers::{
     Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
     workspace_of,
 };
-use crate::truth::{Ending, Read, Source};
+use crate::truth::{Ending, Read};
 use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
 /// No source has had so many lives: a look that whoever made it does not remember.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use mailboat_engine::look::{Look, Serving, Sighted};
-use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL, StandardMarks};
+use mailboat_engine::want::Origin;
 use mailboat_machinery::builtin::kind_without_schema;
 use mailboat_machinery::{
     DeleteOptions, Flavor, Kind, Machine, Moment, Patch, Seeded, Settings, Status, Stored,
@@ -418,20 +419,17 @@ pub(crate) fn is_marked(object: &Stored) -> bool {
 
 /// The source that a mark names: its workspace and its name.
 pub(crate) fn origin_of(object: &Stored) -> Option<(Workspace, String)> {
-    let mark = mark_of(object)?;
-    let workspace = workspace_of(&ClusterId::new(mark["cluster"].as_str()?));
-    // What is the same there and at the origin is said once.
-    let name = mark["name"].as_str().unwrap_or(&object.key.name);
-    Some((workspace, name.to_owned()))
+    let key = mark_of(object)?.key;
+    Some((workspace_of(&key.cluster), key.name.to_string()))
 }
 
 /// The version of its source that a mark remembers.
 pub(crate) fn version_of_origin(object: &Stored) -> Option<u64> {
-    mark_of(object)?["version"].as_u64()
+    mark_of(object).map(|origin| origin.version.0)
 }
 
-fn mark_of(object: &Stored) -> Option<Value> {
-    serde_json::from_str(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?).ok()
+fn mark_of(object: &Stored) -> Option<Origin> {
+    StandardMarks::origin(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?, &object.key)
 }
 
 pub(crate) fn cluster_of(workspace: Workspace) -> ClusterId {

@@ -9,8 +9,9 @@ use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::{Change, News, Seen};
 use mailboat_store::store::Store;
 
+use super::configure::keys;
 use super::sight::namespace_of;
-use super::{Engine, keys, of_kind, urgency};
+use super::{Engine, of_kind, urgency};
 use crate::fans::FanId;
 use crate::mark::Mark;
 use crate::plan::{Proof, Verdict, Wait};
