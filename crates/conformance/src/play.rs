@@ -37,6 +37,8 @@ const HEADERS: [&str; 11] = [
 ];
 /// What is taken for an answer, unless a case says otherwise.
 pub(crate) const ACCEPT: &str = "application/json";
+/// What a case gives as the content type of a body that is sent without one.
+pub(crate) const NO_TYPE: &str = "none";
 /// Who writes, as managed fields name it.
 const USER_AGENT: &str = "conformance/1.0";
 
@@ -166,7 +168,7 @@ impl Playing<'_> {
         // The last word counts: a case may give a content type of its own.
         let headers: BTreeMap<_, _> = ask.headers.iter().map(|(name, value)| (name, value)).collect();
         for (name, value) in headers {
-            if name != "content-type" || !body.is_empty() {
+            if name != "content-type" || !(body.is_empty() || value == NO_TYPE) {
                 request = request.header(name, self.filled(value));
             }
         }

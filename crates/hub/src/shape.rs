@@ -155,7 +155,9 @@ fn option(name: &str, value: &str) -> String {
         ("resourceVersion", "0") => "resourceVersion 0".to_owned(),
         ("fieldSelector", terms) => {
             let field = |term: &str| term.split(['=', '!']).next().unwrap_or_default().to_owned();
-            let fields: Vec<String> = terms.split(',').map(field).collect();
+            // Clients that are written in Go say them in any order.
+            let mut fields: Vec<String> = terms.split(',').map(field).collect();
+            fields.sort();
             format!("fieldSelector by {}", fields.join(","))
         }
         (_, "") => format!("an empty {name}"),

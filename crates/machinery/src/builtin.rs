@@ -112,6 +112,7 @@ pub fn rules(kind: &KindId) -> Rules {
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => Rules {
             generation: Generation::None,
             names: NameRule::PathSegment,
+            prepare: Some(rights::prepare_role),
             check: Some(rights::check_role),
             ..common
         },
@@ -120,6 +121,12 @@ pub fn rules(kind: &KindId) -> Rules {
             names: NameRule::PathSegment,
             defaults: Some(rights::default_binding),
             check: Some(rights::check_binding),
+            ..common
+        },
+        ("scheduling.k8s.io", "priorityclasses") => Rules {
+            generation: Generation::None,
+            defaults: Some(workload::default_priority_class),
+            prepare: Some(workload::prepare_priority_class),
             ..common
         },
         ("", "namespaces") => Rules {

@@ -67,7 +67,7 @@ pub(super) fn about(
             return Ok(answer::bytes(StatusCode::OK, answer::TEXT, index.to_string()));
         }
         Asked::OpenApi { group, version } => {
-            return schemas(hub, place, (group, version), query, headers);
+            return Ok(schemas(hub, place, (group, version), query, headers));
         }
         Asked::Objects(_) => return Err(Status::unserved()),
     };
@@ -105,22 +105,22 @@ fn schemas(
     (group, version): (&str, &str),
     query: &Query,
     headers: &HeaderMap,
-) -> Result<Answer, Status> {
+) -> Answer {
     let kinds = hub.peek(|machine| place.kinds(hub, machine));
     let path = openapi::path(group, version);
     let Some(mark) = openapi::marks(&kinds).remove(&path) else {
-        return Ok(answer::nothing(StatusCode::NOT_FOUND));
+        return answer::nothing(StatusCode::NOT_FOUND);
     };
     let keep = match query.get("hash") {
         None => Keep::Asking,
         Some(known) if known == mark => Keep::ForEver,
         Some(_) => {
             let address = openapi::address(&place.prefix, &path, &mark);
-            return Ok(answer::marked(headers, &mark, Keep::Asking, || answer::moved(&address)));
+            return answer::marked(headers, &mark, Keep::Asking, || answer::moved(&address));
         }
     };
     let document = || openapi::document(&kinds, group, version).unwrap_or_default();
-    Ok(answer::marked(headers, &mark, keep, || answer::json(StatusCode::OK, &document())))
+    answer::marked(headers, &mark, keep, || answer::json(StatusCode::OK, &document()))
 }
 
 /// A mark that changes with a content.

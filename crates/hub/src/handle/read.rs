@@ -14,7 +14,7 @@ use crate::answer::{self, Answer};
 use crate::flow::{Pass, Work};
 use crate::hub::now_seconds;
 use crate::media::Shape;
-use crate::table::{Columns, Include, list_metadata};
+use crate::table::{self, Columns, Include, list_metadata};
 
 /// A tree of values takes so many times its JSON.
 const TREE_PER_JSON: usize = 8;
@@ -30,7 +30,10 @@ impl Call<'_> {
             "" => {}
             "status" if self.kind.rules.status.is_some() => {}
             "scale" if self.kind.rules.scale.is_some() => {
-                let scale = self.hub.read(|machine| machine.scale(&key)).await?;
+                let mut scale = self.hub.read(|machine| machine.scale(&key)).await?;
+                if self.accepted.shape == Shape::Table {
+                    scale = table::of_scale(&scale, now_seconds());
+                }
                 return self.value(StatusCode::OK, &scale);
             }
             "log" if act::is_pod(&self.path) => return self.log().await,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mailboat_machinery::{
-    KindVersion, Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart,
+    Kind, KindVersion, Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart,
 };
 use mailboat_object::Version;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Call<'_> {
         };
         let writer = Writer {
             version: self.version.clone(),
-            kind: self.kind.name.to_string(),
+            kind: Arc::clone(&self.kind),
             metadata_only: self.accepted.shape == Shape::Metadata,
             columns,
             columns_told: false,
@@ -207,7 +207,7 @@ impl Streaming {
 struct Writer {
     /// The version in which objects are shown.
     version: KindVersion,
-    kind: String,
+    kind: Arc<Kind>,
     metadata_only: bool,
     columns: Option<(Columns, Include)>,
     columns_told: bool,
@@ -273,9 +273,15 @@ impl Writer {
                 });
             }
             (None, true) => ("PartialObjectMetadata", "meta.k8s.io/v1"),
-            (None, false) => (self.kind.as_str(), self.version.api_version.as_str()),
+            (None, false) => (self.kind.name.as_str(), self.version.api_version.as_str()),
         };
-        json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata })
+        let mut bookmark = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        // Real servers make it of an object in which nothing is said, and tell what every object has.
+        let empty = self.kind.rules.empty.as_object().filter(|_| !self.metadata_only);
+        for (name, value) in empty.into_iter().flatten().filter(|(name, _)| *name != "metadata") {
+            bookmark[name] = value.clone();
+        }
+        bookmark
     }
 }
 

@@ -5,6 +5,17 @@ use serde_json::{Map, Value, json};
 use super::{default, pod};
 use crate::status::FieldError;
 
+pub(super) fn default_priority_class(class: &mut Value) {
+    default(class, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// What it says never changes.
+pub(super) fn prepare_priority_class(class: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        class["metadata"]["generation"] = 1.into();
+    }
+}
+
 pub(super) fn default_deployment(deployment: &mut Value) {
     let spec = spec(deployment);
     for (member, value) in [("replicas", 1), ("revisionHistoryLimit", 10), ("progressDeadlineSeconds", 600)] {
