@@ -87,12 +87,15 @@ impl Engine {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
                     state.passing.fresh = fresh.map(Arc::new);
-                } else if state.record.odd.hidden.is_some() {
-                    // As long as our view does not show it, that it was written is all that can be known.
-                    let why = "our copy stands there, but the view that we follow does not show it";
-                    self.rest_for(now, id, self.options.back_off_most, why);
                 } else {
                     state.passing.written = Some(Written::At(written.version));
+                    if state.record.odd.hidden.is_some() {
+                        // As long as our view does not show it, that it was written is all that can be known. If it is
+                        // to be otherwise, it is written at once.
+                        let why = "our copy stands there, but the view that we follow does not show it";
+                        self.rest_for(now, id, self.options.back_off_most, why);
+                        self.slots.get_mut(id)?.passing.rests = flight.aims.intent;
+                    }
                 }
                 if how == How::Apply && expect != Expect::New {
                     return self.clean_up(id, &reply.body);

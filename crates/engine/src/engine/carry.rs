@@ -149,8 +149,10 @@ impl Engine {
         if matches!(&sight.wanted, WantedHere::By(want) if want.policy.status == StatusReturn::Off) {
             state.record.reported = Digest::NONE;
         }
+        // What a view hides is still to be shown as we wrote it, if ever.
+        let hides = state.record.odd.hidden.is_some() && matches!(sight.target, Seen::Absent(_));
         if let Some(passing) = state.passing.said() {
-            if !matches!(sight.target, Seen::Unknown(_)) {
+            if !hides && !matches!(sight.target, Seen::Unknown(_)) {
                 passing.written = None;
             }
             passing.source_at = None;
@@ -159,8 +161,10 @@ impl Engine {
             }
         }
         if let Seen::Present(target) = &sight.target {
-            if let Some(odd) = state.record.odd.said() {
-                odd.hidden = None;
+            let hidden = state.record.odd.said().and_then(|odd| odd.hidden.take());
+            if let Some(passing) = state.passing.said().filter(|_| hidden.is_some()) {
+                // It rested because nothing was to be seen of it.
+                (passing.rest_until, passing.rests, passing.fault) = (0, None, None);
             }
             if matches!(sight.marked, Marked::Ours(_)) && sight.proof == Proof::Ours {
                 state.record.uid = Some(target.uid.clone());

@@ -297,7 +297,10 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
     let seen = store.get(&state.key);
     let stale = match (&state.passing.written, &seen) {
         (Some(Written::At(version)), Seen::Present(target)) => target.version < *version,
-        (Some(Written::At(version)), Seen::Absent(absence)) => absence.version() < *version,
+        // Of what a view hides, that it was written may never be shown.
+        (Some(Written::At(version)), Seen::Absent(absence)) => {
+            absence.version() < *version && state.record.odd.hidden.is_none()
+        }
         (Some(Written::Ended(uid)), Seen::Present(target)) => target.uid == *uid && !target.deleting,
         _ => false,
     };

@@ -318,7 +318,7 @@ impl World {
             match self.engine.next(self.now, &self.store) {
                 Next::Again => {}
                 Next::Idle => return,
-                Next::WaitUntil(at) => self.now = at.max(self.now + 1),
+                Next::WaitUntil(at) => self.now = at.max(self.now + 1).min(end),
                 Next::Look(ticket, source) => self.look(ticket, &source),
                 Next::Call(ticket, call) => self.answer(ticket, call),
             }
