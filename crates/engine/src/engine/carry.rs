@@ -190,6 +190,12 @@ impl Engine {
         }
         let decided = self.decide(now, store, id, &sight);
         self.notice(id, &decided.verdict);
+        if decided.verdict != Verdict::Acting
+            && let Some(source) = sight.source.as_deref().filter(|source| self.waits_for_us(source))
+        {
+            // It may have waited for this slot alone.
+            self.look_for_stray(store, &source.key);
+        }
         self.await_namespace(id, &decided.verdict);
         if let Some(state) = self.slots.get_mut(id) {
             state.settled = match (&decided.verdict, &sight.wanted, &sight.target) {

@@ -283,6 +283,41 @@ fn a_copy_that_becomes_an_overlay_comes_to_rest() {
     assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled), "{}", explain(&world, &copy));
 }
 
+/// A source that waits for its copies is gone the moment that our finalizer is taken off it, and then they go or stay by their
+/// marks: whoever is answered first, what is wanted by now stands on them before.
+#[test]
+fn a_deleted_source_that_nobody_holds_any_more_goes_after_its_copies_were_told_what_is_wanted() {
+    let manner = |delivery, withdrawal, finalizer| Manner {
+        delivery,
+        status: StatusReturn::Off,
+        withdrawal,
+        finalizer,
+        adopt: Adopt::Never,
+    };
+    let (delete, leave) = (Withdrawal::Delete, Withdrawal::Leave);
+    for (before, after, stays) in [
+        ((Delivery::Apply, delete), (Delivery::Apply, leave), true),
+        ((Delivery::Apply, leave), (Delivery::Apply, delete), false),
+        ((Delivery::Apply, delete), (Delivery::CreateOnly, delete), true),
+        ((Delivery::CreateOnly, delete), (Delivery::Apply, delete), false),
+        ((Delivery::Apply, delete), (Delivery::Overlay, delete), true),
+    ] {
+        let routes = |(delivery, withdrawal), finalizer| {
+            BTreeMap::from([(0, (vec![FLORIN], manner(delivery, withdrawal, finalizer)))])
+        };
+        let first = BTreeMap::from([(0, Edit::Put { value: 0, placed: true })]);
+        let then = BTreeMap::from([(0, Edit::Remove)]);
+        for order in 0..32 {
+            let story = story(&routes(before, true), &first, &then);
+            assert!(story.object(&at("workload", 0)).is_some(), "nobody waits for anything");
+            let (world, _) = play(story, &routes(after, false), order);
+            let what = format!("{before:?}, then {after:?}, in order {order}");
+            assert!(world.object(&at("workload", 0)).is_none(), "{what}: the source waits");
+            assert_eq!(world.object(&at("florin", 0)).is_some(), stays, "{what}");
+        }
+    }
+}
+
 /// Orders do differ: else the properties above would say nothing.
 #[test]
 fn calls_are_made_in_different_orders() {
