@@ -75,6 +75,10 @@ fn parse(text: &str, on: &Key, owner: OwnerId) -> Option<Mark> {
     if overlay && said? != owner.0 {
         return None;
     }
+    // No object is a copy of itself: somebody restored a source from its copy, with all that stood on that.
+    if !overlay && origin.key == *on {
+        return None;
+    }
     Some(Mark { owner, origin, intent, leave, confirmed, overlay })
 }
 
@@ -243,6 +247,23 @@ mod tests {
         assert_eq!(marks().read(&replica_set), Marked::Nobodys);
         let other_name = decode(&body, &want.slot.kind, "pos-5f7c");
         assert_eq!(marks().read(&other_name), Marked::Nobodys);
+    }
+
+    #[test]
+    fn no_object_is_a_copy_of_itself() {
+        let itself = key("center", "pos");
+        let [(_, _, earlier), ..] = earlier();
+        for text in [earlier, text::write(&want(), &marks().owner.0, true)] {
+            assert!(parse(&text, &key("edge", "pos"), marks().owner).is_some(), "{text}");
+            assert_eq!(parse(&text, &itself, marks().owner), None, "{text}");
+        }
+        let overlay = Policy { delivery: Delivery::Overlay, ..(*want().policy).clone() };
+        let want = Want { slot: itself.clone(), policy: Arc::new(overlay), ..want() };
+        let text = text::write(&want, &marks().owner.0, true);
+        assert!(
+            parse(&text, &itself, marks().owner).is_some(),
+            "fields of ours on a source are no copy: {text}"
+        );
     }
 
     #[test]

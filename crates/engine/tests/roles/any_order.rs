@@ -227,6 +227,13 @@ proptest! {
         order in any::<u64>(),
     ) {
         let (mut world, _) = play(story(&before, &first, &then), &after, order);
+        // Routes that disagree on it wait for each other: docs/decisions.md, "Finalizers on sources".
+        let held: BTreeSet<bool> = after.values().map(|(_, manner)| manner.finalizer).collect();
+        for name in (0..NAMES.len()).filter(|_| held.len() < 2) {
+            let source = world.object(&at("workload", name));
+            let waits = source.is_some_and(|source| !source["metadata"]["deletionTimestamp"].is_null());
+            prop_assert!(!waits, "{} waits for nobody", NAMES[name]);
+        }
         let (calls, before) = (world.engine.calls(), end(&world));
         // Every slot is planned again: all routes are configured anew, and all clusters named anew.
         configure_all(&mut world, &after, &[1, 0]);

@@ -1,6 +1,9 @@
 //! What is ours, what is not, and what is done about either.
 
+use mailboat_engine::want::{Delivery, Policy};
+
 use crate::prelude::*;
+use crate::roles::policy;
 
 #[test]
 fn a_foreign_object_is_never_touched_and_is_reported() {
@@ -227,6 +230,32 @@ fn what_was_met_and_is_no_longer_selected_is_let_go_and_never_deleted() {
     is_foreign_again(&world);
     let deleted = written(&mut world).iter().any(|write| write.starts_with("delete"));
     assert!(!deleted, "a delete was sent");
+}
+
+/// The fields of what was delivered whole are ours, and an overlay takes them. The mark on this says that it was.
+#[test]
+fn fields_are_not_forced_on_what_a_delivery_met_whose_answer_was_lost() {
+    for (forgets, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = met_and_lost();
+        let mut theirs = world.object(&copy()).unwrap().clone();
+        theirs["data"]["a"] = json!("theirs");
+        world.put(&copy(), theirs);
+        world.servers.get_mut(&copy().cluster).unwrap().forgets = forgets;
+        if restarted {
+            world.restart(&KINDS);
+        }
+        written(&mut world);
+        let mut overlaying = translator("p1", &[FLORIN]);
+        overlaying.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..policy() });
+        overlaying.head.configuration = crate::roles::edition(2);
+        configure(&mut world, overlaying);
+        known(&mut world);
+        world.run_for(600_000);
+        let data = &world.object(&copy()).expect("a foreign object was deleted")["data"];
+        assert_eq!(*data, json!({ "theirs": "1", "a": "theirs" }), "{forgets} {restarted}");
+        let calls = written(&mut world);
+        assert!(!calls.iter().any(|call| call.contains("force: true")), "{calls:?}");
+    }
 }
 
 #[test]

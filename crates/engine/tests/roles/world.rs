@@ -358,14 +358,34 @@ impl World {
         }
     }
 
+    /// Runs until a source is looked at for the first time, and lets something happen between what is found and its answer.
+    pub(crate) fn run_until_found(&mut self, meanwhile: impl FnOnce(&mut Self)) {
+        loop {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Look(ticket, source) => {
+                    let found = self.find(&source);
+                    meanwhile(self);
+                    return self.engine.looked(self.now, ticket, found);
+                }
+                other => panic!("nothing is looked at: {other:?}"),
+            }
+        }
+    }
+
     fn look(&mut self, ticket: Ticket, source: &Key) {
+        let found = self.find(source);
+        self.engine.looked(self.now, ticket, found);
+    }
+
+    fn find(&mut self, source: &Key) -> Result<Look, Fault> {
         let server = self.servers.get_mut(&source.cluster).unwrap();
         if server.link == Link::Away {
             server.refusals += 1;
-            let fault = Fault::new(FaultKind::Away, "connection refused");
-            return self.engine.looked(self.now, ticket, Err(fault));
+            return Err(Fault::new(FaultKind::Away, "connection refused"));
         }
-        let found = Look {
+        Ok(Look {
             object: match self.object(source) {
                 None => Sighted::Missing,
                 Some(object) if object["metadata"]["deletionTimestamp"].is_null() => Sighted::There,
@@ -375,8 +395,7 @@ impl World {
             },
             workspace_lives: self.workspace_lives,
             kind: self.kind.clone(),
-        };
-        self.engine.looked(self.now, ticket, Ok(found));
+        })
     }
 
     fn answer(&mut self, ticket: Ticket, call: Call) {
