@@ -139,12 +139,14 @@ impl Engine {
 
     /// More may be known of what was never listed, in one cluster or in any.
     pub(crate) fn settle_listed(&mut self, store: &Store, cluster: Option<&ClusterId>) {
-        let concerned = |other: &ClusterId| cluster.is_none_or(|cluster| cluster == other);
-        let changed = |(cluster, (unlisted, _)): &(&ClusterId, &(Unlisted, BTreeSet<SlotId>))| {
-            concerned(cluster) && store.unlisted(cluster) != Some(*unlisted)
-        };
-        let changed: Vec<ClusterId> =
-            self.unlisted.iter().filter(changed).map(|(cluster, _)| cluster.clone()).collect();
+        // Kinds become known mailbox by mailbox: of one cluster, nothing else is passed over.
+        let one = cluster.and_then(|cluster| self.unlisted.get_key_value(cluster));
+        let all = cluster.is_none().then(|| self.unlisted.iter()).into_iter().flatten();
+        let changed = one
+            .into_iter()
+            .chain(all)
+            .filter(|(cluster, (unlisted, _))| store.unlisted(cluster) != Some(*unlisted));
+        let changed: Vec<ClusterId> = changed.map(|(cluster, _)| cluster.clone()).collect();
         for cluster in changed {
             let Some((_, slots)) = self.unlisted.remove(&cluster) else { continue };
             for slot in slots {
