@@ -40,6 +40,9 @@ pub struct WorkspaceStatus {
     /// `Scheduling`, `Initializing`, `Ready`, `Unavailable`, `Terminating` or `Deleting`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
+    /// For whom it waits while it is `Initializing`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub initializers: Vec<String>,
     /// What is observed about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

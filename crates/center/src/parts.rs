@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use mailboat_api::names::{export, group};
 use mailboat_object::key::Key;
 use mailboat_registration::install::is_edge_cluster;
+use mailboat_registration::preparation::is_waiting_cluster;
 
 use crate::mailbox::{COMPUTE_BINDING, DENATURED_BINDING, MAILBOX_BINDING};
 
 /// A part of the center.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Part {
-    /// A mailbox for each SyncTarget, what stands in it, and what the SyncTarget says of its syncer.
+    /// A mailbox for each SyncTarget, what stands in it, and what the SyncTarget says of its syncer; and the center's rights in
+    /// new workspaces of our types.
     MailboxController,
     /// Where placements go: SinglePlacementSlices, and how many edges a Location leads to.
     Scheduler,
@@ -42,7 +44,7 @@ impl Part {
     /// same.
     pub fn of(key: &Key) -> Self {
         match (key.kind.group(), key.kind.resource()) {
-            _ if is_edge_cluster(&key.cluster) => Self::MailboxController,
+            _ if is_edge_cluster(&key.cluster) || is_waiting_cluster(&key.cluster) => Self::MailboxController,
             ("tenancy.kcp.io", "workspaces") | (group::EDGE | group::WORKLOAD, "synctargets") => {
                 Self::MailboxController
             }
@@ -116,6 +118,7 @@ mod tests {
             (("box", "clusterroles.rbac.authorization.k8s.io", "", "mailboat-syncer"), MailboxController),
             (("box", "serviceaccounts", "default", "mailboat-syncer"), MailboxController),
             (("edge/u-1", "deployments.apps", "syncer", "syncer"), MailboxController),
+            (("waiting/p:t/new", "logicalclusters.core.kcp.io", "", "cluster"), MailboxController),
             (("imw", "locations.scheduling.kcp.io", "", "florin"), Scheduler),
             (("wmw", "singleplacementslices.edge.kubestellar.io", "", "shops"), Scheduler),
             (("wmw", "edgeplacements.edge.kubestellar.io", "", "shops"), Translator),

@@ -10,6 +10,7 @@ mod mailboxes;
 mod natured;
 mod passing;
 mod placing;
+mod preparing;
 mod reading;
 mod ready;
 mod statuses;
@@ -53,6 +54,7 @@ use self::guard::Guard;
 use self::installing::Installing;
 use self::mailboxes::{HERE, Mailboxes};
 use self::passing::Passing;
+use self::preparing::Preparing;
 use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
@@ -103,6 +105,7 @@ pub struct CenterRole {
     /// Each workspace as a destination, for what is written into the sources themselves.
     homes: BTreeMap<ClusterId, DestinationId>,
     mailboxes: Mailboxes,
+    preparing: Preparing,
     passing: Passing,
     guard: Guard,
     asking: Asking,
@@ -153,6 +156,7 @@ impl CenterRole {
         let marks: Arc<dyn Marks> = Arc::new(StandardMarks::new(identity.owner.clone()));
         Self {
             mailboxes: Mailboxes::new(identity.provider.clone(), &identity.provider_path, Arc::clone(&marks)),
+            preparing: Preparing::new(identity.provider.clone(), identity.manager.clone()),
             passing: Passing::new(&identity.manager),
             endings: Endings::new(identity.manager.clone()),
             installing: Installing::new(identity.installs.clone(), Arc::clone(&identity.provider_path)),
@@ -232,8 +236,10 @@ impl CenterRole {
             here(views::endpoint_slices(), Keep::Whole),
             here(api_exports(), Keep::HeadAndStatus),
             here(api_resource_schemas(), Keep::HeadAndStatus),
+            here(preparing::workspace_types(), Keep::Whole),
         ];
         interests.extend(self.views.interests());
+        interests.extend(self.preparing.interests());
         interests.extend(self.workspaces.interests());
         let read_there: BTreeSet<&ClusterId> =
             self.endings.given_up().into_iter().chain(self.guard.read_there()).collect();
@@ -284,8 +290,11 @@ impl CenterRole {
             None if key.kind == api_exports() && key.cluster == self.identity.provider => {
                 self.views.sees_export(object);
             }
-            // Which workspaces are mailboxes is not known yet.
-            None if !self.started => self.reading.early.push(key.clone()),
+            None if key.kind == preparing::workspace_types() && key.cluster == self.identity.provider => {
+                self.preparing.sees_type(&key.name, Some(object), &mut self.waiting);
+            }
+            // Which workspaces are mailboxes is not known yet: what stands in them is looked at when it is.
+            None if !self.started => {}
             None => {
                 if is_the_one(key) {
                     self.mailboxes.sees_the_one(object);
@@ -359,18 +368,24 @@ impl CenterRole {
 
     /// Begins to decide, once all that was there at the beginning is known.
     fn start(&mut self, now: Now, store: &Store) {
+        if self.started {
+            return;
+        }
         // A mailbox that is seen later is a new one, whose syncer was told nothing yet.
         let here = |kind: &KindId| self.views.is_listed(&self.provider_place(), kind);
         let known = here(&mailbox::workspaces()) && here(&api_exports());
         let listed = (known && self.views.are_listed()) || broken(Mutation::StartTooEarly);
-        if !self.started && listed {
+        if listed {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
             self.find_orphans();
-            let early = std::mem::take(&mut self.reading.early);
-            for object in early.iter().filter_map(|key| store.get(key).present()) {
-                self.sees(now, object);
+            let clusters: Vec<ClusterId> = self.mailboxes.clusters().cloned().collect();
+            for object in clusters.iter().flat_map(|cluster| store.standing_in(cluster)) {
+                // Of a kind that is in doubt there, nothing is known.
+                if store.get(&object.key).present().is_some() {
+                    self.sees(now, object);
+                }
             }
         }
     }
@@ -445,6 +460,10 @@ impl Role for CenterRole {
             self.endings.in_sight(self.placements.keys(), cluster, shown);
         }
         let News::Object(change) = news else { return };
+        if change.key.kind == preparing::logical_clusters() {
+            self.preparing.touch();
+            return;
+        }
         if self.workspaces.follows(&change.key.cluster, &change.key.kind) {
             self.fresh.insert(change.key.cluster.clone());
         }
@@ -462,6 +481,12 @@ impl Role for CenterRole {
                     self.schedule.misses(&change.key);
                 }
                 self.belief.misses(&change.key, change.before.clone());
+            }
+            Seen::Absent(_)
+                if change.key.kind == preparing::workspace_types()
+                    && change.key.cluster == self.identity.provider =>
+            {
+                self.preparing.sees_type(&change.key.name, None, &mut self.waiting);
             }
             Seen::Absent(_) if is_configuration(&change.key) => {
                 self.mailboxes.sees_config(&change.key, None);
@@ -488,6 +513,7 @@ impl Role for CenterRole {
 
     fn refused(&mut self, place: &PlaceId) {
         self.workspaces.refused(place);
+        self.preparing.refused(place);
     }
 
     fn noticed(&mut self, notice: &Notice) {
@@ -500,8 +526,9 @@ impl Role for CenterRole {
     }
 
     fn answered(&mut self, now: Now, id: CallId, reply: Result<Reply, Fault>) {
-        let Self { installing, calls, waiting, .. } = self;
+        let Self { installing, preparing, calls, waiting, .. } = self;
         if !self.asking.answered(now.mono, id)
+            && !preparing.answered(now.mono, id, &reply, || calls.fresh(), waiting)
             && !self.passing.answered(id)
             && !self.statuses.answered(now.mono, id, &reply)
             && !self.endings.answered(now.mono, id, &reply)
@@ -521,6 +548,7 @@ impl Role for CenterRole {
         let mut orders = std::mem::take(&mut self.waiting);
         self.introduce(&mut orders);
         self.views.open(&self.identity.provider, store, &mut orders);
+        let prepare_at = self.preparing.next(now.mono, store, || self.calls.fresh(), &mut orders);
         for key in self.belief.take_gone(store) {
             self.loses(&key);
         }
@@ -573,6 +601,7 @@ impl Role for CenterRole {
         Turn {
             orders,
             wake: [
+                prepare_at,
                 look_at,
                 answer_at,
                 unseen_at,

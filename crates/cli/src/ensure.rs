@@ -10,7 +10,7 @@ use mailboat_api::names::{annotation, export, group};
 use mailboat_cluster::{Cluster, Connection, Settings, Source};
 use mailboat_object::key::{Key, KindId};
 use mailboat_object::wire::{Fault, FaultKind};
-use mailboat_registration::inventory::{self, Described, KeptKubeconfig};
+use mailboat_registration::inventory::{self, Described, KeptKubeconfig, PutRight, put_right};
 use mailboat_registration::workspace::{ROOT, WorkspacePath};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -263,21 +263,17 @@ async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]
         let failed =
             |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be made"), &fault);
         let found: Option<Value> = get(cluster, key.clone()).await.map_err(failed)?;
-        match found {
-            None => {
+        let missing = put_right(found.as_ref(), &wanted);
+        match missing.map_err(|other| refusal(format!("{kind} {name} in {path}: {other}")))? {
+            None => {}
+            Some(PutRight::Make) => {
                 create(cluster, key, &wanted).await.map_err(failed)?;
                 say!("{kind} {name}: made");
             }
-            // A newer center may need more, and somebody may have changed to whom it is given.
-            Some(found) if ["rules", "subjects"].iter().any(|part| found[part] != wanted[part]) => {
-                let put_right = match kind {
-                    "ClusterRole" => json!({ "rules": wanted["rules"] }),
-                    _ => json!({ "subjects": wanted["subjects"] }),
-                };
-                patch(cluster, key, &put_right).await.map_err(failed)?;
+            Some(PutRight::Patch(difference)) => {
+                patch(cluster, key, &difference).await.map_err(failed)?;
                 say!("{kind} {name}: put right");
             }
-            Some(_) => {}
         }
     }
     Ok(())

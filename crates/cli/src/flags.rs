@@ -35,7 +35,7 @@ pub use workspaces::{
 
 /// Carry workloads from one center to many edge clusters, and bring back what they report
 #[derive(Debug, Parser)]
-#[command(name = "mailboat", disable_help_subcommand = true, max_term_width = 100, after_long_help = MAILBOAT_NOTES)]
+#[command(name = "mailboat", version, disable_help_subcommand = true, max_term_width = 100, after_long_help = MAILBOAT_NOTES)]
 pub struct Mailboat {
     /// What to do
     #[command(subcommand)]

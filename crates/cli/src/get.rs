@@ -79,7 +79,11 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
     match arguments.output {
         Listing::Yaml => print(&objects, Format::Yaml, arguments)?,
         Listing::Json => print(&objects, Format::Json, arguments)?,
-        Listing::Table if objects.is_empty() => say!("there are none"),
+        Listing::Table if objects.is_empty() => {
+            let here = arguments.workspace.is_none() && arguments.what != Shown::Objects;
+            let hint = if here { "; --workspace names another" } else { "" };
+            say!("none: there is no {} in {}{hint}", found.what, found.place);
+        }
         Listing::Table => write_out(&table::set(&columns, &objects, Timestamp::now()))?,
     }
     if let ([summary], Shown::Summary, Listing::Table, Some(_)) =

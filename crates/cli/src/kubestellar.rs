@@ -1,13 +1,10 @@
 //! KubeStellar's own commands, by their own names: each does what the command of ours does that took its place.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+mod background;
 
-use anyhow::{Context as _, Result, anyhow};
+use std::ffi::OsString;
+
+use anyhow::Result;
 
 use crate::asynchronously;
 use crate::documents::{Format, write_out};
@@ -16,20 +13,15 @@ use crate::flags::{
     CustomizeArguments, GetArguments, ImwArguments, InitArguments, KcpFlags, Kubestellar, KubestellarInit,
     ListSyncingObjects, Listing, ServerFlags, Shown, VersionPart, WmwArguments,
 };
+use crate::kubestellar::background::Background;
 use crate::{center, customize, ensure, get};
-
-/// A center that cannot begin says so within this.
-const BEGINS_WITHIN: Duration = Duration::from_secs(2);
-/// A center that is told to end takes this long at most.
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
-const GLANCE: Duration = Duration::from_millis(100);
 
 /// Does what is asked for.
 pub fn run(command: &Kubestellar) -> Result<()> {
     match command {
         Kubestellar::Init(arguments) => asynchronously(init(arguments)),
         Kubestellar::Start(arguments) => start(arguments),
-        Kubestellar::Stop(arguments) => stop(&arguments.log_folder),
+        Kubestellar::Stop(arguments) => Background::new(&arguments.log_folder)?.stop(),
         Kubestellar::ListSyncingObjects(arguments) => asynchronously(get::run(&listing(arguments))),
         Kubestellar::Version { part } => version(*part),
         Kubestellar::Release => write_out(&format!("{RELEASE}\n")),
@@ -116,89 +108,16 @@ fn named(paths: &[String]) -> impl Iterator<Item = &str> {
 
 /// Sets everything up, and leaves a center behind that runs by itself.
 fn start(arguments: &KubestellarInit) -> Result<()> {
-    let folder = &arguments.folder.log_folder;
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let background = Background::new(&arguments.folder.log_folder)?;
     asynchronously(init(arguments))?;
-    stop(folder)?;
-    let log_file = folder.join("center-log.txt");
-    let log = File::create(&log_file).with_context(|| format!("{} cannot be made", log_file.display()))?;
-    let program = std::env::current_exe().context("this program cannot find its own file")?;
-    let mut center = Command::new(program);
-    center.args(["center", "--listen", "127.0.0.1:0", "--provider-workspace", &arguments.provider_workspace]);
+    background.stop()?;
+    let mut words: Vec<OsString> =
+        ["--provider-workspace", &arguments.provider_workspace].map(OsString::from).into();
     if let Some(kubeconfig) = &arguments.folder.server.kubeconfig {
-        center.arg("--kubeconfig").arg(kubeconfig);
+        words.extend(["--kubeconfig".into(), kubeconfig.into()]);
     }
     if let Some(context) = &arguments.folder.server.context {
-        center.args(["--context", context]);
+        words.extend(["--context".into(), context.into()]);
     }
-    let errors = log.try_clone().context("its log cannot be written")?;
-    // In a group of its own, so that whoever interrupts the shell does not end it.
-    center.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
-    let mut running = center.spawn().context("the center cannot be started")?;
-    let begun = Instant::now();
-    while begun.elapsed() < BEGINS_WITHIN {
-        if running.try_wait().context("the center cannot be waited for")?.is_some() {
-            let said = fs::read_to_string(&log_file).unwrap_or_default();
-            return Err(anyhow!("the center did not begin: {}", said.lines().last().unwrap_or_default()));
-        }
-        sleep(GLANCE);
-    }
-    let number = number_file(folder);
-    fs::write(&number, running.id().to_string())
-        .with_context(|| format!("{} cannot be written", number.display()))?;
-    say!("the center runs as process {}; it writes {}", running.id(), log_file.display());
-    Ok(())
-}
-
-fn number_file(folder: &Path) -> PathBuf {
-    folder.join("center.pid")
-}
-
-/// Ends the center that `start` left behind, if there is one.
-fn stop(folder: &Path) -> Result<()> {
-    let file = number_file(folder);
-    let Ok(number) = fs::read_to_string(&file) else { return Ok(()) };
-    let number: u32 = number
-        .trim()
-        .parse()
-        .map_err(|_| refusal(format!("{} holds no number of a process; remove it", file.display())))?;
-    if is_center(number) {
-        let told = Command::new("kill").arg(number.to_string()).status().context("kill cannot be run")?;
-        let begun = Instant::now();
-        while told.success() && is_center(number) && begun.elapsed() < ENDS_WITHIN {
-            sleep(GLANCE);
-        }
-        if is_center(number) {
-            return Err(anyhow!("the center, process {number}, does not end"));
-        }
-        say!("the center, process {number}, has ended");
-    }
-    fs::remove_file(&file).with_context(|| format!("{} cannot be removed", file.display()))
-}
-
-/// Whether a process is a center still. Its number may be another's by now.
-fn is_center(number: u32) -> bool {
-    let asked = Command::new("ps").args(["-o", "stat=,args=", "-p", &number.to_string()]).output();
-    asked.is_ok_and(|answer| {
-        let line = String::from_utf8_lossy(&answer.stdout).into_owned();
-        line.contains(" center --listen ") && !line.trim_start().starts_with('Z')
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_center_that_was_started_is_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        stop(folder.path()).unwrap();
-        // The number may have been given to another process since, as to this one.
-        let file = number_file(folder.path());
-        fs::write(&file, std::process::id().to_string()).unwrap();
-        stop(folder.path()).unwrap();
-        assert!(!file.exists(), "it is of no use any more");
-        fs::write(&file, "many").unwrap();
-        assert!(stop(folder.path()).unwrap_err().to_string().contains("holds no number"));
-    }
+    background.start(&words)
 }

@@ -129,13 +129,10 @@ fn carry_out(command: Command) -> Result<()> {
         Command::Up(arguments) => serving(up::run(&arguments)),
         Command::Link(arguments) => link::run(&arguments),
         Command::Completion(arguments) => {
-            clap_complete::generate(
-                arguments.shell,
-                &mut command_as_typed(),
-                "mailboat",
-                &mut std::io::stdout(),
-            );
-            Ok(())
+            // Into memory first: the generator takes whoever stops reading for a bug.
+            let mut script = Vec::new();
+            clap_complete::generate(arguments.shell, &mut command_as_typed(), "mailboat", &mut script);
+            documents::write_out(&String::from_utf8_lossy(&script))
         }
         Command::Complete { words } => {
             documents::write_out(&complete::suggest(&crate::command(), &words).to_string())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use mailboat_api::kcp::{ApiBinding, LogicalCluster, Workspace};
+use mailboat_api::kcp::{ApiBinding, LogicalCluster, Workspace, WorkspaceStatus};
 use mailboat_api::names::object;
 use mailboat_cluster::{Cluster, Connection, ServerAddress, Settings, Source, Transport as _};
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
@@ -123,9 +123,9 @@ impl Site {
     async fn until_ready(&self, path: &WorkspacePath, above: &Cluster, key: &Key) -> Result<()> {
         patiently(&format!("the workspace {path} does not become ready"), async || {
             let found: Option<Workspace> = get(above, key.clone()).await?;
-            match found.map(|workspace| workspace.status.phase) {
-                Some(phase) if phase == "Ready" => self.logical_cluster_fault(path).await,
-                Some(phase) => Err(passing(&format!("its phase is {phase:?}"))),
+            match found.map(|workspace| workspace.status) {
+                Some(status) if status.phase == "Ready" => self.logical_cluster_fault(path).await,
+                Some(status) => Err(passing(&waits(&status))),
                 None => Err(Fault::new(FaultKind::NotFound, "it is gone")),
             }
         })
@@ -139,6 +139,17 @@ impl Site {
             other => other.map(drop),
         }
     }
+}
+
+/// How far a workspace is that is not ready, and for whom it waits: for our own types, for a center.
+fn waits(status: &WorkspaceStatus) -> String {
+    let phase = format!("its phase is {:?}", status.phase);
+    if status.initializers.is_empty() {
+        return phase;
+    }
+    let of_ours = |one: &String| one.ends_with(":mailboat-workload") || one.ends_with(":mailboat-inventory");
+    let hint = if status.initializers.iter().any(of_ours) { " (does a center run?)" } else { "" };
+    format!("{phase}, and it waits for {}{hint}", status.initializers.join(", "))
 }
 
 /// Why nothing can be read in a workspace. kcp answers alike for one that is not there and one that one may not enter.

@@ -51,8 +51,8 @@ pub async fn run(arguments: &WhyArguments) -> Result<()> {
         say!("note: no placement of {} goes to an edge called {edge:?}", survey.path);
     }
     if first.object(&key).is_none() {
-        let of = if namespace.is_empty() { String::new() } else { format!(" in the namespace {namespace}") };
-        return Err(refusal(format!("there is no {} {name:?}{of} in {}", served.kind, survey.path)));
+        let of = if namespace.is_empty() { String::new() } else { format!("the namespace {namespace} of ") };
+        return Err(refusal(format!("{} {name:?} is not in {of}{}", served.kind, survey.path)));
     }
     survey.read_mailboxes(&targets, Some(&served.kind)).await?;
     let Some(why) = survey.rehearse().why(&key, arguments.edge.as_deref()) else {

@@ -98,16 +98,29 @@ impl Cluster {
 
     async fn carry_out(self, call: Call) -> Result<Reply, Fault> {
         self.reach.allows(&call)?;
+        if puts(&call.verb)
+            && let Some(served) = self.known.presumably_served(&call.key.kind)
+        {
+            match self.send(&call, &served).await {
+                // Nothing was written: it is asked what is served, and the call is made once more.
+                Err(fault) if fault.kind == FaultKind::Unserved => self.known.refuted(),
+                reply => return reply,
+            }
+        }
         let served = self.served(&call.key.kind).await?;
-        let plain = request::of_call(&call, &served)?;
+        let reply = self.send(&call, &served).await;
+        self.note(reply)
+    }
+
+    async fn send(&self, call: &Call, served: &Served) -> Result<Reply, Fault> {
+        let plain = request::of_call(call, served)?;
         let asked = Asked {
             name: &call.key.name,
             resource: served.resource(),
             kind_name: &served.kind_name,
             json_patch: matches!(call.verb, Verb::Json { .. }),
         };
-        let reply = self.connection.call(&self.location, &plain, &asked).await;
-        self.note(reply)
+        self.connection.call(&self.location, &plain, &asked).await
     }
 
     async fn begin(self, read: Read) -> Result<Lines, Fault> {
@@ -121,10 +134,15 @@ impl Cluster {
     /// A kind that the catalog has and the server has not: the catalog is old.
     fn note<T>(&self, answer: Result<T, Fault>) -> Result<T, Fault> {
         if matches!(&answer, Err(fault) if fault.kind == FaultKind::Unserved) {
-            self.known.stale();
+            self.known.refuted();
         }
         answer
     }
+}
+
+/// Whether a call puts something there. What is read or taken away goes by what is served now.
+fn puts(verb: &Verb) -> bool {
+    matches!(verb, Verb::Create { .. } | Verb::Apply { .. })
 }
 
 impl Transport for Cluster {

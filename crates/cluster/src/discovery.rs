@@ -13,6 +13,7 @@ use mailboat_object::key::KindId;
 use mailboat_object::wire::{Fault, FaultKind};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::catalog::{
     Catalog, Found, Served, add_aggregated, add_group_version, is_aggregated, plain_group_versions,
@@ -49,25 +50,60 @@ const MISSING_AGAIN: Duration = Duration::from_secs(30);
 
 /// The catalogs of one server's workspaces, of which thousands are alike: each is kept once.
 #[derive(Default)]
-pub(crate) struct Alike(Mutex<Vec<Weak<Catalog>>>);
+pub(crate) struct Alike(Mutex<Vec<Remembered>>);
+
+struct Remembered {
+    catalog: Weak<Catalog>,
+    /// The digest of the documents that it was read from, where a server writes all in two: those that say the same are not
+    /// read again.
+    read_from: Option<u64>,
+}
 
 /// Different catalogs that are remembered; where there are more, some are kept twice.
 const MOST_ALIKE: usize = 32;
 
 impl Alike {
     /// The catalog that is the same as this one, if there is one already.
-    fn one(&self, catalog: Catalog) -> Arc<Catalog> {
+    fn one(&self, catalog: Catalog, read_from: Option<u64>) -> Arc<Catalog> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|known| known.strong_count() > 0);
-        if let Some(same) = all.iter().filter_map(Weak::upgrade).find(|known| **known == catalog) {
-            return same;
+        all.retain(|known| known.catalog.strong_count() > 0);
+        for known in all.iter_mut() {
+            if let Some(same) = known.catalog.upgrade().filter(|same| **same == catalog) {
+                known.read_from = read_from.or(known.read_from);
+                return same;
+            }
         }
         let catalog = Arc::new(catalog);
         if all.len() == MOST_ALIKE {
             all.remove(0);
         }
-        all.push(Arc::downgrade(&catalog));
+        all.push(Remembered { catalog: Arc::downgrade(&catalog), read_from });
         catalog
+    }
+
+    /// The catalog that was read from documents with this digest.
+    fn read_before(&self, from: u64) -> Option<Arc<Catalog>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|known| known.read_from == Some(from))?.catalog.upgrade()
+    }
+
+    /// How a kind is served by all who serve it, if they agree on where it is found.
+    fn agreed(&self, kind: &KindId) -> Option<Served> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalogs: Vec<Arc<Catalog>> = all.iter().filter_map(|known| known.catalog.upgrade()).collect();
+        let mut served = catalogs.iter().filter_map(|catalog| found(catalog, kind));
+        let first = served.next()?;
+        let place = |one: &Served| {
+            (one.version.clone(), one.kind_name.clone(), one.namespaced, one.status, one.scale)
+        };
+        served.all(|other| place(other) == place(first)).then(|| first.clone())
+    }
+}
+
+fn found<'c>(catalog: &'c Catalog, kind: &KindId) -> Option<&'c Served> {
+    match catalog.find(kind) {
+        Found::Served(served) => Some(served),
+        Found::NotServed | Found::Unknown(_) => None,
     }
 }
 
@@ -88,6 +124,8 @@ struct State {
     answered: u64,
     asked_at: Option<Instant>,
     failed: Option<Fault>,
+    /// The server did not serve what the catalog says: nothing of it is taken until it was asked again.
+    refuted: bool,
 }
 
 impl Known {
@@ -99,6 +137,13 @@ impl Known {
     /// What is known may have changed.
     pub(crate) fn stale(&self) {
         self.lock().reasons += 1;
+    }
+
+    /// What is known was seen to be wrong.
+    pub(crate) fn refuted(&self) {
+        let mut state = self.lock();
+        state.reasons += 1;
+        state.refuted = true;
     }
 
     /// Every new catalog, as it comes.
@@ -124,17 +169,18 @@ impl Known {
             state.asked_at = Some(Instant::now());
             state.reasons
         };
-        let asked = discover(ask).await;
+        let asked = discover(&self.alike, ask).await;
         let mut state = self.lock();
         match asked {
             Ok(catalog) => {
                 let catalog = match state.catalog.take() {
-                    Some(before) if *before == catalog => before,
-                    _ => self.alike.one(catalog),
+                    Some(before) if *before == *catalog => before,
+                    _ => catalog,
                 };
                 state.catalog = Some(catalog.clone());
                 state.answered = reasons;
                 state.failed = None;
+                state.refuted = false;
                 self.published.send_if_modified(|published| {
                     let new = published.as_ref().is_none_or(|published| !Arc::ptr_eq(published, &catalog));
                     *published = Some(catalog.clone());
@@ -170,6 +216,19 @@ impl Known {
         }
     }
 
+    /// How a kind is served as far as is known without asking: here, when that was last asked, or where nobody asked yet, in
+    /// all other workspaces that serve it. Ten thousand mailboxes serve the same, and each says with each of its bindings that
+    /// it serves more; to read all of it anew before every write would take longer than the writes. For what is put there
+    /// that is enough: whoever finds that it is not served here has to ask ([`Self::refuted`]).
+    pub(crate) fn presumably_served(&self, kind: &KindId) -> Option<Served> {
+        let state = self.lock();
+        match (&state.catalog, state.refuted) {
+            (_, true) => None,
+            (Some(catalog), false) => found(catalog, kind).cloned(),
+            (None, false) => self.alike.agreed(kind),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,8 +257,8 @@ impl State {
     }
 }
 
-/// Asks for everything that is served. `ask` fetches one path.
-pub(crate) async fn discover<A, F>(ask: A) -> Result<Catalog, Fault>
+/// Asks for everything that is served. `ask` fetches one path; what others serve as well is kept once.
+pub(crate) async fn discover<A, F>(alike: &Alike, ask: A) -> Result<Arc<Catalog>, Fault>
 where
     A: Fn(String, Form) -> F,
     F: Future<Output = Result<Box<[u8]>, Fault>>,
@@ -209,8 +268,12 @@ where
     let mut catalog = Catalog::default();
     // Only together: kcp aggregates `/api` alone, and leaves out of it what a workspace has bound.
     if is_aggregated(&api) && is_aggregated(&apis) {
+        let from = digest_of([&api, &apis]);
+        if let Some(known) = alike.read_before(from) {
+            return Ok(known);
+        }
         let both = add_aggregated(&mut catalog, &api).and_then(|()| add_aggregated(&mut catalog, &apis));
-        return both.map(|()| catalog).ok_or_else(not_understood);
+        return both.map(|()| alike.one(catalog, Some(from))).ok_or_else(not_understood);
     }
     let api = if is_aggregated(&api) { ask("/api".into(), Form::Plain).await? } else { api };
     let all = plain_group_versions(&api, &apis).ok_or_else(not_understood)?;
@@ -239,7 +302,16 @@ where
             Err(fault) => catalog.doubt(&group, fault.text),
         }
     }
-    Ok(catalog)
+    Ok(alike.one(catalog, None))
+}
+
+fn digest_of(documents: [&[u8]; 2]) -> u64 {
+    let mut digest = Xxh3::new();
+    for document in documents {
+        digest.update(&(document.len() as u64).to_le_bytes());
+        digest.update(document);
+    }
+    digest.digest()
 }
 
 /// Whatever an API server serves, it has a root to say so.

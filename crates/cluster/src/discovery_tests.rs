@@ -30,7 +30,7 @@ async fn kcp(path: String, form: Form) -> Result<Box<[u8]>, Fault> {
 
 #[tokio::test]
 async fn an_aggregated_answer_for_the_core_group_alone_is_not_believed() {
-    let catalog = discover(kcp).await.unwrap_or_else(|fault| panic!("{fault}"));
+    let catalog = discover(&Alike::default(), kcp).await.unwrap_or_else(|fault| panic!("{fault}"));
     assert!(matches!(catalog.find(&KindId::new("", "pods")), Found::Served(_)), "a bound kind: {catalog:?}");
     assert!(matches!(catalog.find(&KindId::new("example.com", "boats")), Found::Served(_)));
 }
@@ -56,7 +56,7 @@ async fn a_view_that_shows_nothing_of_the_core_group_serves_nothing_of_it() {
             _ => kcp(path, form).await,
         }
     };
-    let catalog = discover(view).await.unwrap_or_else(|fault| panic!("{fault}"));
+    let catalog = discover(&Alike::default(), view).await.unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(catalog.find(&KindId::new("", "configmaps")), Found::NotServed);
     assert!(matches!(catalog.find(&KindId::new("example.com", "boats")), Found::Served(_)));
 }
@@ -64,9 +64,9 @@ async fn a_view_that_shows_nothing_of_the_core_group_serves_nothing_of_it() {
 #[tokio::test]
 async fn a_server_that_is_away_gives_no_catalog_at_all() {
     let away = |_, _| async { Err(Fault::new(FaultKind::Away, "refused")) };
-    assert_eq!(discover(away).await.map_err(|fault| fault.kind), Err(FaultKind::Away));
+    assert_eq!(discover(&Alike::default(), away).await.map_err(|fault| fault.kind), Err(FaultKind::Away));
     let html = |_, _| async { Ok(Box::from(&b"<html>"[..])) };
-    assert_eq!(discover(html).await.map_err(|fault| fault.kind), Err(FaultKind::Away));
+    assert_eq!(discover(&Alike::default(), html).await.map_err(|fault| fault.kind), Err(FaultKind::Away));
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,4 +146,73 @@ async fn workspaces_that_serve_the_same_share_a_catalog() {
         }
     };
     assert!(!Arc::ptr_eq(&all[0], &emptier.catalog(empty).await.unwrap()));
+}
+
+#[tokio::test]
+async fn what_is_put_somewhere_goes_by_what_is_known_until_that_is_refuted() {
+    let (alike, asked) = (Arc::new(Alike::default()), AtomicUsize::new(0));
+    let ask = |path: String, form: Form| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        kcp(path, form)
+    };
+    let pods = KindId::new("", "pods");
+    let (first, second) = (Known::new(Arc::clone(&alike)), Known::new(Arc::clone(&alike)));
+    assert_eq!(second.presumably_served(&pods), None, "nobody has asked anywhere");
+    let served = first.served(&pods, ask).await.unwrap_or_else(|fault| panic!("{fault}"));
+    let requests = asked.load(Ordering::Relaxed);
+    assert_eq!(second.presumably_served(&pods), Some(served.clone()), "as in the other workspace");
+    assert_eq!(second.presumably_served(&KindId::new("example.com", "kites")), None);
+    first.stale();
+    assert_eq!(first.presumably_served(&pods), Some(served.clone()), "more may be served, and this still is");
+    assert_eq!(asked.load(Ordering::Relaxed), requests);
+    for known in [&first, &second] {
+        known.refuted();
+        assert_eq!(known.presumably_served(&pods), None, "it is to be asked");
+        known.served(&pods, ask).await.unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(known.presumably_served(&pods), Some(served.clone()));
+    }
+    assert!(asked.load(Ordering::Relaxed) > requests);
+}
+
+#[tokio::test]
+async fn a_kind_that_others_serve_otherwise_is_not_presumed() {
+    let alike = Arc::new(Alike::default());
+    let cluster_wide = |path: String, form: Form| async move {
+        match path.as_str() {
+            "/apis/example.com/v1" => {
+                Ok(BOATS.replace("\"namespaced\":true", "\"namespaced\":false").into_bytes().into())
+            }
+            _ => kcp(path, form).await,
+        }
+    };
+    let (first, second, third) =
+        (Known::new(Arc::clone(&alike)), Known::new(Arc::clone(&alike)), Known::new(Arc::clone(&alike)));
+    let boats = KindId::new("example.com", "boats");
+    assert!(first.served(&boats, kcp).await.is_ok());
+    assert!(third.presumably_served(&boats).is_some_and(|served| served.namespaced));
+    assert!(second.served(&boats, cluster_wide).await.is_ok());
+    assert_eq!(third.presumably_served(&boats), None, "two workspaces say different things");
+    assert!(third.presumably_served(&KindId::new("", "pods")).is_some());
+}
+
+#[tokio::test]
+async fn what_another_workspace_says_in_the_same_words_is_not_read_again() {
+    const OTHER: &str = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"example.com"},"versions":[{"version":"v1","resources":[
+        {"resource":"boats","responseKind":{"kind":"Boat"},"scope":"Namespaced","verbs":["list"]}]}]}]}"#;
+    let serving = |apis: &'static str| {
+        move |path: String, _: Form| async move {
+            Ok::<_, Fault>(Box::from(if path == "/api" { AGGREGATED.as_bytes() } else { apis.as_bytes() }))
+        }
+    };
+    let alike = Alike::default();
+    let asked = async |apis| discover(&alike, serving(apis)).await.unwrap_or_else(|fault| panic!("{fault}"));
+    let (first, second, third) = (asked(AGGREGATED).await, asked(AGGREGATED).await, asked(OTHER).await);
+    assert!(Arc::ptr_eq(&first, &second));
+    let boats = KindId::new("example.com", "boats");
+    assert_eq!(second.find(&boats), Found::NotServed);
+    assert!(matches!(third.find(&boats), Found::Served(_)), "other words are read: {third:?}");
+    let from = digest_of([AGGREGATED.as_bytes(), OTHER.as_bytes()]);
+    assert!(alike.read_before(from).is_some_and(|known| Arc::ptr_eq(&known, &third)));
+    drop(third);
+    assert!(alike.read_before(from).is_none(), "nobody has it any more");
 }

@@ -53,12 +53,12 @@ pub enum ConfigError {
         place: String,
     },
     /// No context is chosen.
-    #[error("the kubeconfig {path} has no current context; name one of: {known}")]
+    #[error("the kubeconfig {path} has no current context{}", of_contexts(known))]
     NoCurrentContext {
         /// The file.
         path: PathBuf,
         /// The contexts that it has.
-        known: String,
+        known: Vec<String>,
     },
     /// The chosen context, or what it refers to, is not there.
     #[error("the kubeconfig {path} has no {what} named {name:?}; it has: {known}")]
@@ -147,6 +147,14 @@ pub(crate) struct Loaded {
     pub(crate) files: Vec<Mark>,
     /// How to call the source in messages.
     pub(crate) place: String,
+}
+
+/// What can be chosen where no context is.
+fn of_contexts(known: &[String]) -> String {
+    match known {
+        [] => ", and no contexts at all".to_owned(),
+        known => format!("; name one of: {}", known.join(", ")),
+    }
 }
 
 impl Source {
@@ -309,9 +317,10 @@ fn choose<'a>(
         name: name.to_owned(),
         known: names(known),
     };
-    let contexts = || kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect();
+    let contexts = || kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect::<Vec<_>>();
     let Some(name) = context.or(kubeconfig.current_context.as_deref()).filter(|name| !name.is_empty()) else {
-        return Err(ConfigError::NoCurrentContext { path: path.to_owned(), known: names(contexts()) });
+        let known = contexts().into_iter().map(str::to_owned).collect();
+        return Err(ConfigError::NoCurrentContext { path: path.to_owned(), known });
     };
     let chosen = kubeconfig.contexts.iter().find(|named| named.name == name);
     let chosen = chosen

@@ -92,7 +92,7 @@ fn each_bad_kubeconfig_ends_with_one_sentence_without_secrets() {
         (sentence(gone, None), "cannot read the kubeconfig /nonexistent/kubeconfig", "No such file"),
         (sentence(broken.path(), None), "cannot be understood", "kubectl config view"),
         (sentence(shape.path(), None), "cannot be understood (line 1, column", "kubectl config view"),
-        (sentence(empty.path(), None), "has no current context", "name one of: none"),
+        (sentence(empty.path(), None), "has no current context", "and no contexts at all"),
         (sentence(good.path(), Some("other")), "no context named \"other\"", "edge, nowhere, nobody"),
         (sentence(good.path(), Some("nowhere")), "no cluster named \"gone\"", "edge, relative"),
         (sentence(good.path(), Some("nobody")), "no user named \"gone\"", "it has: admin"),

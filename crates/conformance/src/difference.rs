@@ -52,9 +52,45 @@ fn compare(path: &str, real: Option<&Value>, hub: Option<&Value>, found: &mut Ve
                 compare(&format!("{path}[{index}]"), Some(real), Some(hub), found);
             }
         }
+        (Some(Value::Array(real)), Some(Value::Array(hub))) if are_named(real) && are_named(hub) => {
+            compare_named(path, real, hub, found);
+        }
         (real, hub) => {
             found.push(Difference { path: path.to_owned(), real: real.cloned(), hub: hub.cloned() });
         }
+    }
+}
+
+/// By what the elements of lists are known.
+fn name(element: &Value) -> Option<&str> {
+    let at = |path: &str| element.pointer(path)?.as_str();
+    at("/name").or_else(|| at("/metadata/name")).or_else(|| at("/resource")).or_else(|| at("/subresource"))
+}
+
+fn are_named(elements: &[Value]) -> bool {
+    let names: BTreeSet<_> = elements.iter().filter_map(name).collect();
+    names.len() == elements.len()
+}
+
+/// Lists of different lengths, of which one has elements that the other lacks: the rest is compared, and has to be in the
+/// same order.
+fn compare_named(path: &str, real: &[Value], hub: &[Value], found: &mut Vec<Difference>) {
+    let find = |elements: &'_ [Value], wanted: &str| -> Option<Value> {
+        elements.iter().find(|element| name(element) == Some(wanted)).cloned()
+    };
+    let names: BTreeSet<&str> = real.iter().chain(hub).filter_map(name).collect();
+    for wanted in &names {
+        let at = format!("{path}[{wanted}]");
+        compare(&at, find(real, wanted).as_ref(), find(hub, wanted).as_ref(), found);
+    }
+    let order = |elements: &[Value], others: &[Value]| -> Vec<Value> {
+        let known = |element: &&str| others.iter().any(|other| name(other) == Some(element));
+        elements.iter().filter_map(name).filter(known).map(Value::from).collect()
+    };
+    let (real, hub) = (order(real, hub), order(hub, real));
+    if real != hub {
+        let (real, hub) = (Some(Value::Array(real)), Some(Value::Array(hub)));
+        found.push(Difference { path: format!("{path}[order]"), real, hub });
     }
 }
 
@@ -72,5 +108,14 @@ mod tests {
         let paths: Vec<_> = found.iter().map(|found| found.path.as_str()).collect();
         assert_eq!(paths, [".a[1].b", ".more", "['x.y']"]);
         assert_eq!((&found[0].real, &found[0].hub), (&Some(json!(2)), &Some(json!(3))));
+    }
+
+    #[test]
+    fn what_one_list_lacks_does_not_hide_the_rest() {
+        let real = json!([{ "name": "a", "v": 1 }, { "name": "b" }, { "name": "c" }]);
+        let hub = json!([{ "name": "c" }, { "name": "a", "v": 2 }]);
+        let found = between(&real, &hub);
+        let paths: Vec<_> = found.iter().map(|found| found.path.as_str()).collect();
+        assert_eq!(paths, ["[a].v", "[b]", "[order]"]);
     }
 }

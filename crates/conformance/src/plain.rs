@@ -19,11 +19,19 @@ static UID: LazyLock<Regex> =
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern("^([0-9]+[smhd])+$"));
+/// An address of a Service, which is drawn by lot.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.[0-9]+\.[0-9]+\.[0-9]+\b"));
+/// By which a content is known: `"9F…"` as an ETag, `hash=9F…` in an address.
+static MARK: LazyLock<Regex> = LazyLock::new(|| pattern("(\"|hash=)[0-9A-F]{16,}\\b"));
 static VERSIONS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(resource version: |ResourceVersion in precondition: |ResourceVersion in object meta: |current: )([0-9]+)( \(([0-9]+)\))?",
+        r"(resource version: |ResourceVersion in precondition: |ResourceVersion in object meta: |ResourceVersion in record \(|current: )([0-9]+)( \(([0-9]+)\))?",
     )
 });
+
+/// What `/version` says of the program.
+const BUILD: [&str; 7] =
+    ["gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
 
 /// What was seen of one server in one case.
 #[derive(Debug, Default)]
@@ -32,6 +40,7 @@ pub struct Plain {
     words: Vec<(String, String)>,
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
+    addresses: HashMap<String, usize>,
     /// What comes now is the object of a bookmark.
     bookmark: bool,
 }
@@ -56,6 +65,16 @@ impl Plain {
             })
             .into_owned();
         text = TIME.replace_all(&text, "<time>").into_owned();
+        text = MARK.replace_all(&text, "$1<mark>").into_owned();
+        let addresses = &mut self.addresses;
+        text = ADDRESS
+            .replace_all(&text, |found: &regex::Captures<'_>| {
+                let next = addresses.len() + 1;
+                format!("<address {}>", addresses.entry(found[0].to_owned()).or_insert(next))
+            })
+            .into_owned();
+        // The testbed's users are in a group without a name.
+        text = text.replace("(groups=[\"\" ", "(groups=[");
         VERSIONS.replace_all(&text, "$1<version>").into_owned()
     }
 
@@ -75,6 +94,7 @@ impl Plain {
         let bookmark = members.get("type").is_some_and(|kind| kind == "BOOKMARK");
         let many = kind.ends_with("List") || kind == "Table" || self.bookmark;
         self.bookmark = bookmark;
+        let is_build = members.contains_key("gitVersion");
         let mut shown = Map::new();
         for (name, value) in members {
             let value = match (name.as_str(), value) {
@@ -82,6 +102,14 @@ impl Plain {
                 // Cells show ages.
                 ("cells", Value::Array(cells)) => cells.iter().map(|cell| self.cell(cell)).collect(),
                 ("token", Value::String(token)) if token.len() > 100 => "<token>".into(),
+                ("serverAddress", _) => "<address>".into(),
+                // So is a port on all nodes.
+                ("nodePort", Value::Number(_)) => "<port>".into(),
+                ("groups", Value::Array(groups)) => {
+                    groups.iter().filter(|group| **group != "").map(|group| self.value(group)).collect()
+                }
+                // Of what a program was built.
+                (name, Value::String(_)) if is_build && BUILD.contains(&name) => "<build>".into(),
                 // Which of several causes comes first is chance on real servers.
                 ("causes", Value::Array(causes)) => {
                     let mut causes: Vec<Value> = causes.iter().map(|cause| self.value(cause)).collect();
@@ -177,6 +205,8 @@ mod tests {
     fn versions_in_sentences_and_ages_in_tables_do_not_count() {
         let mut plain = Plain::default();
         assert_eq!(plain.text("too old resource version: 1 (1234)"), "too old resource version: <version>");
+        assert_eq!(plain.text("\"9F86D081884C7D65\""), "\"<mark>\"");
+        assert_eq!(plain.text("/openapi/v3/api/v1?hash=9F86D081884C7D65"), "/openapi/v3/api/v1?hash=<mark>");
         let table = json!({ "kind": "Table", "rows": [{ "cells": ["a", "2m3s", 4] }] });
         assert_eq!(plain.value(&table)["rows"][0]["cells"], json!(["a", "<age>", 4]));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body as Stream;
 use serde_json::{Map, Value, json};
@@ -22,10 +22,23 @@ const UNTIL_LIMIT: Duration = Duration::from_mins(3);
 /// Between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The headers that are compared.
-const HEADERS: [&str; 6] =
-    ["content-type", "content-encoding", "warning", "retry-after", "allow", "www-authenticate"];
+const HEADERS: [&str; 11] = [
+    "content-type",
+    "content-encoding",
+    "warning",
+    "retry-after",
+    "allow",
+    "www-authenticate",
+    "cache-control",
+    "etag",
+    "vary",
+    "location",
+    "x-content-type-options",
+];
 /// What is taken for an answer, unless a case says otherwise.
 pub(crate) const ACCEPT: &str = "application/json";
+/// What a case gives as the content type of a body that is sent without one.
+pub(crate) const NO_TYPE: &str = "none";
 /// Who writes, as managed fields name it.
 const USER_AGENT: &str = "conformance/1.0";
 
@@ -44,6 +57,7 @@ struct Playing<'p> {
     words: BTreeMap<String, String>,
     plain: Plain,
     last: Value,
+    last_headers: HeaderMap,
     watches: BTreeMap<String, Watch>,
     only: Vec<String>,
 }
@@ -68,6 +82,7 @@ pub(crate) async fn play(
         words: words.clone(),
         plain: Plain::new(shown),
         last: Value::Null,
+        last_headers: HeaderMap::new(),
         watches: BTreeMap::new(),
         only: Vec::new(),
     };
@@ -88,7 +103,13 @@ impl Playing<'_> {
             Action::Ask(ask) => Some(self.ask(ask).await),
             Action::Until { ask, code, holds } => Some(self.until(ask, *code, holds.as_ref()).await),
             Action::Let { name, path, after } => {
-                let value = pick::one(&self.last, path).cloned().unwrap_or_default();
+                let value = match path.strip_prefix('@') {
+                    Some(header) => {
+                        let found = self.last_headers.get(header).and_then(|value| value.to_str().ok());
+                        found.unwrap_or_default().into()
+                    }
+                    None => pick::one(&self.last, path).cloned().unwrap_or_default(),
+                };
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let cut = after.as_ref().and_then(|after| text.split_once(after.as_str()));
                 let text = cut.map_or_else(|| text.clone(), |(_, rest)| rest.to_owned());
@@ -147,7 +168,7 @@ impl Playing<'_> {
         // The last word counts: a case may give a content type of its own.
         let headers: BTreeMap<_, _> = ask.headers.iter().map(|(name, value)| (name, value)).collect();
         for (name, value) in headers {
-            if name != "content-type" || !body.is_empty() {
+            if name != "content-type" || !(body.is_empty() || value == NO_TYPE) {
                 request = request.header(name, self.filled(value));
             }
         }
@@ -170,13 +191,19 @@ impl Playing<'_> {
             answer["body"] = "<compressed>".into();
             return answer;
         }
-        self.last = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        let text = || String::from_utf8_lossy(&bytes).into_owned();
+        let is_yaml = answer["headers"]["content-type"] == "application/yaml";
+        self.last = if is_yaml {
+            serde_saphyr::from_str(&text()).unwrap_or_else(|_| text().into())
+        } else {
+            serde_json::from_slice(&bytes).unwrap_or_else(|_| text().into())
+        };
         answer["body"] = self.plain.value(&self.last);
         answer
     }
 
     fn head(&mut self, response: &Response<Stream>) -> Value {
+        self.last_headers.clone_from(response.headers());
         let mut headers = Map::new();
         for name in HEADERS {
             let values: Vec<String> = response

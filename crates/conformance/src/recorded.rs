@@ -50,6 +50,9 @@ fn shapes(ask: &Ask) -> Vec<String> {
             headers.insert(name, value);
         }
     }
+    if headers.get(http::header::CONTENT_TYPE).is_some_and(|value| value == crate::play::NO_TYPE) {
+        headers.remove(http::header::CONTENT_TYPE);
+    }
     let (path, query) =
         ask.path.split_once('?').map_or((ask.path.as_str(), None), |(path, query)| (path, Some(query)));
     let mut shapes = shape::of_request(&ask.method, path, query, &headers);

@@ -21,6 +21,8 @@ const CASES: &str = "cases";
 const PAGE: &str = "../../docs/hub.md";
 /// How long a workspace may take to be ready.
 const READY_LIMIT: Duration = Duration::from_mins(1);
+/// How often a forgetful server forgets.
+pub(crate) const FORGETS_EVERY: Duration = Duration::from_secs(1);
 /// How many cases run at once.
 const AT_ONCE: usize = 4;
 
@@ -114,15 +116,15 @@ impl Report {
 
 /// Sends the cases whose name contains one of the names, or all, to a peer and to a hub.
 pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
-    let on = match peer {
-        Peer::Kubernetes => On::Cluster,
-        Peer::Kcp => On::Workspaces,
+    let asked: &[On] = match peer {
+        Peer::Kubernetes => &[On::Cluster, On::Forgetful],
+        Peer::Kcp => &[On::Workspaces],
     };
     let mut files = Vec::new();
     for mut file in read_files()? {
         file.cases
             .retain(|case| names.is_empty() || names.iter().any(|name| case.to_string().contains(name)));
-        if file.on == on && !file.cases.is_empty() {
+        if asked.contains(&file.on) && !file.cases.is_empty() {
             files.push(file);
         }
     }
@@ -132,21 +134,37 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
     }
     let known = known::read(&read(&folder().join(PAGE))?);
     let mut used = vec![false; known.len()];
-    let hub = Hub::start(on).await?;
-    match peer {
-        Peer::Kubernetes => {
-            let world = World::builder().edge_with(EdgeSpec::bare("peer").with_own_etcd()).start().await?;
-            let real = Server::edge(world.edge("peer")).await?;
-            compare(&real, &hub.server, &files, &known, &mut used, &mut report).await?;
+    for on in asked {
+        let files: Vec<&File> = files.iter().filter(|file| file.on == *on).collect();
+        if files.is_empty() {
+            continue;
         }
-        Peer::Kcp => {
-            let world = World::shared().await?;
-            let real = Server::center(world.center()).await?;
-            compare(&real, &hub.server, &files, &known, &mut used, &mut report).await?;
+        let hub = Hub::start(*on).await?;
+        // Servers live as long as they are asked.
+        let mut world = None;
+        let real = match on {
+            On::Workspaces => Server::center(World::shared().await?.center()).await?,
+            On::Cluster | On::Forgetful => {
+                let peer = EdgeSpec::bare("peer");
+                let peer = match on {
+                    On::Forgetful => peer.with_compaction_every(FORGETS_EVERY).without_watch_cache(),
+                    _ => peer.with_own_etcd(),
+                };
+                let world = world.insert(World::builder().edge_with(peer).start().await?);
+                Server::edge(world.edge("peer")).await?
+            }
+        };
+        if *on == On::Forgetful {
+            for server in [&real, &hub.server] {
+                forgotten(server).await?;
+            }
         }
+        compare(&real, &hub.server, &files, &known, &mut used, &mut report).await?;
     }
     if names.is_empty() {
-        let mine = |row: &Known| files.iter().any(|file| row.cases.starts_with(&*file.name));
+        let mine = |row: &Known| {
+            files.iter().any(|file| row.cases == "*" || row.cases.starts_with(&format!("{}:", file.name)))
+        };
         let gone = known.iter().zip(&used).filter(|(row, used)| !**used && mine(row));
         report.stale.extend(gone.map(|(row, _)| {
             format!(
@@ -189,7 +207,7 @@ pub fn read_files() -> Result<Vec<File>, Error> {
 async fn compare(
     real: &Server,
     hub: &Server,
-    files: &[File],
+    files: &[&File],
     known: &[Known],
     used: &mut [bool],
     report: &mut Report,
@@ -319,6 +337,19 @@ async fn workspace(server: &Server, name: &str) -> Result<String, Error> {
         if code == 200 { Ok(cluster.to_owned()) } else { Err(format!("{code} was answered inside")) }
     });
     usable.await.map_err(|error| Error::Ground(error.to_string()))
+}
+
+/// Waits until a server has forgotten how it began: it does so a while after it is ready, and little by little.
+async fn forgotten(server: &Server) -> Result<(), Error> {
+    let (_, now) = ask(server, "/api/v1/configmaps?limit=1", None).await?;
+    let version = now["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
+    let before = version.unwrap_or_default().saturating_sub(1);
+    let before = format!("/api/v1/configmaps?resourceVersion={before}&resourceVersionMatch=Exact");
+    let forgotten = wait_until("the server forgets", READY_LIMIT, || async {
+        let (code, _) = ask(server, &before, None).await.map_err(|error| error.to_string())?;
+        if code == 410 { Ok(()) } else { Err(format!("{code} was answered")) }
+    });
+    forgotten.await.map_err(|error| Error::Ground(error.to_string()))
 }
 
 /// Asks a server for something, or to make something, as its administrator.

@@ -1,7 +1,7 @@
 //! The files of cases: requests as plain text.
 //!
 //! ```text
-//! # What this file is about. Its first words may say which server answers: `on kcp`.
+//! # What this file is about. Its first words may say which server answers: `on kcp`, `on a forgetful server`.
 //!
 //! === once
 //! (steps that run once, before the cases of the file)
@@ -23,8 +23,8 @@
 //!
 //! Indented lines belong to the request above them: `>` is a header, `?` a path to which the comparison is confined, `|` a line
 //! of a body that is sent as it is; all else is the body in YAML, sent as JSON. `{ns}` is the case's own namespace,
-//! made when it is mentioned, `{id}` a word of the case's own, and `let` gives a name to a part of the last answer, or with
-//! `after` to the rest of a text in it.
+//! made when it is mentioned, `{id}` a word of the case's own, and `let` gives a name to a part of the last answer, to one of its
+//! headers (`@etag`), or with `after` to the rest of a text in it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub struct File {
 pub enum On {
     /// A plain cluster, without controllers.
     Cluster,
+    /// One that forgets what happened as soon as it may.
+    Forgetful,
     /// A server of workspaces.
     Workspaces,
 }
@@ -88,11 +90,11 @@ pub enum Action {
         /// A path in the body and its value as JSON.
         holds: Option<(String, String)>,
     },
-    /// Gives a name to a part of the last answer's body.
+    /// Gives a name to a part of the last answer.
     Let {
         /// The name.
         name: String,
-        /// Where in the body it is.
+        /// Where in the body it is; or `@` and the name of a header.
         path: String,
         /// The text before it, in what stands there; none: all of it is meant.
         after: Option<String>,
@@ -179,8 +181,10 @@ impl File {
                 continue;
             }
             if let Some(comment) = line.strip_prefix('#') {
-                if comment.trim_start().starts_with("on kcp") {
-                    file.on = On::Workspaces;
+                match comment.trim_start() {
+                    comment if comment.starts_with("on kcp") => file.on = On::Workspaces,
+                    comment if comment.starts_with("on a forgetful server") => file.on = On::Forgetful,
+                    _ => {}
                 }
             } else if let Some(title) = line.strip_prefix("=== ") {
                 if title.trim() != "once" {

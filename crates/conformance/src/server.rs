@@ -1,6 +1,7 @@
 //! One of the two servers: how it is reached, and as whom.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::{Request, Response};
 use kube::client::Body;
@@ -11,7 +12,7 @@ use mailboat_testkit::{ADMIN, Access, Center, Credential, Edge};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::run::Error;
+use crate::run::{Error, FORGETS_EVERY};
 use crate::script::On;
 
 /// Users besides the administrator: two without rights, and two who cannot say who they are.
@@ -29,11 +30,23 @@ pub(crate) struct Server {
 pub(crate) struct Hub {
     pub(crate) server: Server,
     serving: JoinHandle<()>,
+    forgetting: Option<JoinHandle<()>>,
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
         self.serving.abort();
+        if let Some(forgetting) = &self.forgetting {
+            forgetting.abort();
+        }
+    }
+}
+
+/// Makes a hub forget what happened, again and again.
+async fn forget(hub: Arc<mailboat_hub::Hub>) {
+    loop {
+        tokio::time::sleep(FORGETS_EVERY).await;
+        hub.forget();
     }
 }
 
@@ -89,7 +102,7 @@ impl Hub {
         let tokens = TokenFile::parse(&lines.join("\n")).map_err(|error| Error::Hub(error.to_string()))?;
         let options = Options { tokens, url: url.clone() };
         let opened = match on {
-            On::Cluster => mailboat_hub::cluster(Memory::default(), options).await,
+            On::Cluster | On::Forgetful => mailboat_hub::cluster(Memory::default(), options).await,
             On::Workspaces => mailboat_hub::workspaces(Memory::default(), options).await,
         };
         let Opened { hub, authority } = opened.map_err(|error| Error::Hub(error.to_string()))?;
@@ -97,8 +110,9 @@ impl Hub {
         let tls = tls.map_err(|error| Error::Hub(error.to_string()))?;
         let credential = |user: &str| Ok(Credential::Token(format!("{user}-token")));
         let server = Server::reached(&url, authority.certificate_pem(), credential).await?;
-        let serving =
-            tokio::spawn(mailboat_hub::Server::new(hub, tls, listener).serve(std::future::pending()));
-        Ok(Self { server, serving })
+        let served = mailboat_hub::Server::new(hub, tls, listener);
+        let forgetting = (on == On::Forgetful).then(|| tokio::spawn(forget(served.hub())));
+        let serving = tokio::spawn(served.serve(std::future::pending()));
+        Ok(Self { server, serving, forgetting })
     }
 }

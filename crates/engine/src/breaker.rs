@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use mailboat_object::digest::{Digest, digest_of_value};
-use mailboat_object::key::{ClusterId, Key, Name};
+use mailboat_object::key::{ClusterId, Key, Name, Uid};
 use serde_json::Value;
 
+use crate::mutation::{Mutation, broken};
 use crate::plan::{ChangeId, Permit};
 use crate::warrant::Evidence;
 
@@ -79,10 +80,10 @@ pub struct Breaker {
 struct Scope {
     /// What stands at its places and is ours.
     delivered: usize,
-    /// What would be withdrawn and counts.
-    proposed: BTreeSet<Key>,
+    /// What would be withdrawn and counts, by its slot: which object it is.
+    proposed: BTreeMap<Key, Uid>,
     /// What may be withdrawn as well and is not decided, and whether it is about to be. Known as long as something is proposed.
-    expected: BTreeMap<Key, Expected>,
+    expected: BTreeMap<Key, (Uid, Expected)>,
     /// How many of these are about to be decided.
     soon: usize,
     /// It is not known how much would go besides: something was never listed, and cannot be now.
@@ -91,9 +92,10 @@ struct Scope {
     configuration: Option<Digest>,
     /// Whether everything in it was evaluated since the last change.
     evaluated: bool,
-    /// What somebody confirmed and is not gone yet. By slot, because the change's own name is made from all of
-    /// its losers and these become fewer while it is carried out.
-    released: BTreeSet<Key>,
+    /// What somebody confirmed and is not gone yet. One by one, because the change's own name is made from all of
+    /// its losers and these become fewer while it is carried out. A word is on these very objects, and on none that
+    /// stands in their place later.
+    released: BTreeMap<Key, Uid>,
     /// The name of what is proposed, once somebody asked: each of thousands of losers asks.
     change: OnceLock<ChangeId>,
     /// What its slots were last told, if that was to wait.
@@ -126,6 +128,8 @@ struct Anywhere {
     asked: bool,
     /// Something of it changed since its slots were told to wait.
     stirred: bool,
+    /// Its clusters whose slots were told to wait: among ten thousand mailboxes these are few, and every delivery asks.
+    told: BTreeSet<ScopeId>,
 }
 
 /// How much would go, and of how much.
@@ -156,7 +160,8 @@ impl Breaker {
     /// A breaker with its own threshold.
     pub fn new(threshold: Threshold) -> Self {
         let scope = ScopeId::unclaimed_anywhere();
-        let anywhere = Anywhere { scope, tally: Tally::default(), asked: false, stirred: false };
+        let anywhere =
+            Anywhere { scope, tally: Tally::default(), asked: false, stirred: false, told: BTreeSet::new() };
         Self {
             threshold,
             scopes: BTreeMap::new(),
@@ -174,7 +179,7 @@ impl Breaker {
 
     /// Whether a scope is a part of what is counted over all clusters.
     fn joins(&self, scope: &ScopeId) -> bool {
-        scope.is_unclaimed() && !self.apart.contains(scope)
+        scope.is_unclaimed() && !self.apart.contains(scope) && !broken(Mutation::ClusterByCluster)
     }
 
     /// A scope's configuration changed, or a list of its sources is being taken: nothing in it goes before it
@@ -188,7 +193,7 @@ impl Breaker {
             state.told = None;
             state.soon = 0;
             let expected = std::mem::take(&mut state.expected).into_keys();
-            std::mem::take(&mut state.proposed).into_iter().chain(expected).collect()
+            std::mem::take(&mut state.proposed).into_keys().chain(expected).collect()
         })
     }
 
@@ -210,15 +215,16 @@ impl Breaker {
         self.alter(scope, |state| state.delivered = state.delivered.saturating_sub(1));
     }
 
-    /// Notes that a slot would be withdrawn, and whether that counts: what was seen to be deleted one by one,
+    /// Notes that an object would be withdrawn from a slot, and whether that counts: what was seen to be deleted one by one,
     /// while we watched, does not.
-    pub fn propose(&mut self, scope: &ScopeId, slot: &Key, why: &Evidence) {
+    pub fn propose(&mut self, scope: &ScopeId, slot: &Key, object: &Uid, why: &Evidence) {
         self.alter(scope, |state| {
+            state.meet(slot, object);
             state.expect_no_more(slot);
             if !counts(why) {
                 state.proposed.remove(slot);
-            } else if !state.released.contains(slot) {
-                state.proposed.insert(slot.clone());
+            } else if !state.released.contains_key(slot) {
+                state.proposed.insert(slot.clone(), object.clone());
             }
         });
     }
@@ -234,16 +240,18 @@ impl Breaker {
         proposes || (self.joins(scope) && self.anywhere.tally.proposed > 0)
     }
 
-    /// Notes that a slot may be withdrawn, if something of its scope is to go and it is not settled that this goes too.
-    pub fn expect(&mut self, scope: &ScopeId, slot: &Key, when: Expected) {
-        if !self.is_asking(scope) {
+    /// Notes that an object may be withdrawn from a slot, if something of its scope is to go and it is not settled that this
+    /// goes too.
+    pub fn expect(&mut self, scope: &ScopeId, slot: &Key, object: &Uid, when: Expected) {
+        if !self.is_asking(scope) || broken(Mutation::DecidedAlone) {
             return;
         }
         self.alter(scope, |state| {
-            if !state.proposed.contains(slot) && !state.released.contains(slot) {
+            state.meet(slot, object);
+            if !state.proposed.contains_key(slot) && !state.released.contains_key(slot) {
                 state.expect_no_more(slot);
                 state.soon += usize::from(when == Expected::Soon);
-                state.expected.insert(slot.clone(), when);
+                state.expected.insert(slot.clone(), (object.clone(), when));
             }
         });
     }
@@ -264,7 +272,7 @@ impl Breaker {
             let proposed = self.alter(scope, |state| {
                 state.released.remove(slot);
                 state.expect_no_more(slot);
-                state.proposed.remove(slot)
+                state.proposed.remove(slot).is_some()
             });
             self.anywhere.asked &= !(proposed && self.joins(scope));
         }
@@ -363,8 +371,9 @@ impl Breaker {
     pub fn take_misinformed(&mut self) -> Vec<Key> {
         let mut stirred = std::mem::take(&mut self.stirred);
         if std::mem::take(&mut self.anywhere.stirred) {
-            let told = self.scopes.iter().filter(|(scope, state)| self.joins(scope) && state.told.is_some());
-            stirred.extend(told.map(|(scope, _)| scope.clone()));
+            let Self { scopes, anywhere, .. } = self;
+            anywhere.told.retain(|scope| scopes.get(scope).is_some_and(|state| state.told.is_some()));
+            stirred.extend(anywhere.told.iter().cloned());
         }
         let mut slots = Vec::new();
         for scope in stirred {
@@ -374,18 +383,24 @@ impl Breaker {
                 Word::Waits => Some(Told::Wait),
                 Word::Asks => Some(Told::Ask(state.change())),
             };
+            let joins = self.joins(&scope);
             let Some(state) = self.scopes.get_mut(&scope) else { continue };
             let before = std::mem::replace(&mut state.told, now);
             if before != now && before.is_some() {
-                slots.extend(state.proposed.iter().cloned());
+                slots.extend(state.proposed.keys().cloned());
+            }
+            if joins && now.is_some() {
+                self.anywhere.told.insert(scope);
             }
         }
         slots
     }
 
-    /// Whether a withdrawal counts and was not proposed: it was settled for another reason, which does not hold any more.
-    pub fn misses(&self, scope: &ScopeId, slot: &Key, why: &Evidence) -> bool {
-        let known = |state: &Scope| state.proposed.contains(slot) || state.released.contains(slot);
+    /// Whether a withdrawal counts and was not proposed: it was settled for another reason, which does not hold any more, or
+    /// another object stood there.
+    pub fn misses(&self, scope: &ScopeId, slot: &Key, object: &Uid, why: &Evidence) -> bool {
+        let known =
+            |state: &Scope| state.proposed.get(slot).or_else(|| state.released.get(slot)) == Some(object);
         counts(why) && !self.scopes.get(scope).is_some_and(known)
     }
 
@@ -401,10 +416,11 @@ impl Breaker {
         holding.chain(anywhere.map(|change| (scope, change, tally.losses())))
     }
 
-    /// What would go from a scope, or may.
-    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
-        let state = self.scopes.get(scope).into_iter();
-        state.flat_map(|state| state.proposed.iter().chain(state.expected.keys()))
+    /// What would go from a scope, or may: where, and which object.
+    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = (&Key, &Uid)> {
+        let anywhere = (*scope == self.anywhere.scope).then(|| self.losing_anywhere());
+        let all = anywhere.into_iter().flatten().map(|(_, state)| state);
+        self.scopes.get(scope).into_iter().chain(all).flat_map(Scope::losers)
     }
 
     fn word(&self, scope: &ScopeId, state: &Scope) -> Word {
@@ -427,7 +443,7 @@ impl Breaker {
     /// The word on one withdrawal in a scope.
     pub fn permit(&self, scope: &ScopeId, slot: &Key) -> Permit {
         let Some(state) = self.scopes.get(scope) else { return Permit::Pending };
-        if !state.proposed.contains(slot) {
+        if !state.proposed.contains_key(slot) || broken(Mutation::LetAllGo) {
             // Confirmed, or a single live delete, whose own confirmation is the fresh look at its source.
             return Permit::Open;
         }
@@ -459,7 +475,7 @@ impl Scope {
 
     fn expect_no_more(&mut self, slot: &Key) {
         let when = self.expected.remove(slot);
-        self.soon -= usize::from(when == Some(Expected::Soon));
+        self.soon -= usize::from(matches!(when, Some((_, Expected::Soon))));
     }
 
     fn expect_nothing(&mut self) {
@@ -479,16 +495,40 @@ impl Scope {
     /// All that would go or may is let go.
     fn release(&mut self) {
         self.released.append(&mut self.proposed);
-        self.released.extend(std::mem::take(&mut self.expected).into_keys());
+        let expected = std::mem::take(&mut self.expected);
+        self.released.extend(expected.into_iter().map(|(slot, (object, _))| (slot, object)));
         self.soon = 0;
+    }
+
+    /// What would go or may, and which object it is.
+    fn losers(&self) -> impl Iterator<Item = (&Key, &Uid)> {
+        let expected = self.expected.iter().map(|(slot, (object, _))| (slot, object));
+        self.proposed.iter().chain(expected)
+    }
+
+    /// This object stands in a slot. What was said of another one that stood there before is said of that one alone.
+    fn meet(&mut self, slot: &Key, object: &Uid) {
+        let is_another = |known: Option<&Uid>| known.is_some_and(|known| known != object);
+        if is_another(self.released.get(slot)) {
+            self.released.remove(slot);
+        }
+        if is_another(self.proposed.get(slot)) || is_another(self.expected.get(slot).map(|(known, _)| known))
+        {
+            self.proposed.remove(slot);
+            self.expect_no_more(slot);
+            self.change.take();
+        }
     }
 
     fn change(&self) -> ChangeId {
         *self.change.get_or_init(|| {
             let configuration = self.configuration.unwrap_or(Digest::NONE).to_string();
-            let losers: BTreeSet<&Key> = self.proposed.iter().chain(self.expected.keys()).collect();
-            let losers = losers.into_iter().map(ToString::to_string);
-            let change = std::iter::once(configuration).chain(losers).map(Value::from).collect();
+            let losers: BTreeMap<&Key, &Uid> = self.losers().collect();
+            let slots = losers.keys().map(ToString::to_string);
+            // Which objects, and not only where: a word on some that are gone is none on others that came after them.
+            let objects = losers.values().filter(|_| !broken(Mutation::AnyCopy)).map(ToString::to_string);
+            let change = std::iter::once(configuration).chain(slots).chain(objects);
+            let change = change.map(Value::from).collect();
             ChangeId(digest_of_value(&change).bits())
         })
     }

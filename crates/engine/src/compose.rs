@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mailboat_object::edit::Edit;
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, KindId, Name, Version};
 use mailboat_object::merge::{diff, three_way};
@@ -9,7 +10,7 @@ use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Part, Propagation, Verb};
 use serde_json::{Value, json};
 
-use crate::mark::Marks;
+use crate::mark::{Marked, Marks};
 use crate::mutation::{Mutation, broken};
 use crate::plan::{Action, Expect, How};
 use crate::want::{Body, Delivery, StatusReturn, Want};
@@ -147,12 +148,19 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
         Ok(body) => body,
         Err(sentence) => return Composed::Refused(sentence),
     };
+    let body = match parts.target.filter(|_| dry_run) {
+        Some(target) => marked_as(&body, marks, target),
+        None => body,
+    };
     let manager = parts.manager.clone();
     let verb = match (how, expect) {
         (How::Apply, Expect::New) => Verb::Apply { body, manager, force: broken(Mutation::ForceTheFirst) },
-        // What is another's keeps its fields: who wants them to be ours as well has to agree on them.
+        // What is another's keeps its fields: who wants them to be ours as well has to agree on them. What was delivered whole
+        // until now is ours, and its fields are, by whatever manner of writing they came there.
         (How::Apply, Expect::Uid(_)) => {
-            Verb::Apply { body, manager, force: want.policy.delivery != Delivery::Overlay }
+            let whole = |target| matches!(marks.read(target), Marked::Ours(mark) if !mark.overlay);
+            let force = want.policy.delivery != Delivery::Overlay || parts.target.is_some_and(whole);
+            Verb::Apply { body, manager, force }
         }
         (How::Patch | How::Mark, Expect::New) => match remembering(want, marks, &body) {
             Ok(body) => Verb::Create { body: bytes(&body), manager },
@@ -164,6 +172,21 @@ fn deliver(parts: &Parts<'_>, expect: &Expect, how: How, dry_run: bool) -> Compo
         },
     };
     Composed::Call(Call { key: parts.key.clone(), verb, part: Part::Whole, dry_run })
+}
+
+/// A marked body with the mark that a copy bears by now. Whether a copy is as wanted is not asked of its mark: that of a first
+/// delivery, or of an earlier release, says the same in other words, and would be a reason to write each time.
+fn marked_as(body: &[u8], marks: &Arc<dyn Marks>, target: &Object) -> Arc<[u8]> {
+    let patch = marks.remove();
+    let names = patch["metadata"]["annotations"].as_object().into_iter().flatten().map(|(name, _)| name);
+    // We made it a moment ago.
+    let mut edit = Edit::of(Raw::trusted(std::str::from_utf8(body).unwrap_or("{}")));
+    for name in names {
+        if let Some(text) = target.annotation(name) {
+            edit.set_annotation(name, &text);
+        }
+    }
+    edit.to_json()
 }
 
 /// A marked body that remembers what it delivers.

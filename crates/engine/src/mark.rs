@@ -2,6 +2,7 @@
 
 mod last;
 mod standard;
+mod text;
 
 use std::sync::Arc;
 

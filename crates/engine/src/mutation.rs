@@ -31,6 +31,18 @@ pub enum Mutation {
     UnseenIsUnselected,
     /// A role that starts does not compare what there is with what there was.
     ForgetWhatWasThere,
+    /// The breaker goes on counting what was withdrawn as if it stood there.
+    CountTheGone,
+    /// The breaker holds nothing.
+    LetAllGo,
+    /// What a part of a scope would withdraw goes before the rest was evaluated.
+    PartByPart,
+    /// A change is named by the places of what goes, whatever stands there.
+    AnyCopy,
+    /// The breaker counts what is decided, and not what may go besides.
+    DecidedAlone,
+    /// What nobody claims is counted cluster by cluster, and not in all of them together.
+    ClusterByCluster,
 }
 
 #[cfg(feature = "mutations")]

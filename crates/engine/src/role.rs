@@ -84,9 +84,20 @@ pub enum Order {
     Close(PlaceId),
     /// A workspace of the center is written to from now on, at its own path and never through a view.
     Reach(ClusterId),
+    /// A workspace that waits to be prepared is entered from now on through the view that shows it.
+    ReachWaiting {
+        /// The id under which it is reached so.
+        cluster: ClusterId,
+        /// The view's URL.
+        view: Name,
+        /// The workspace.
+        workspace: ClusterId,
+    },
     /// A cluster outside the center is written to from now on, by a kubeconfig of its own. What came of it is told like
     /// what came of a call, with nothing in the reply.
     ReachBy(CallId, ClusterId, Kubeconfig),
+    /// A view shows a cluster no more and never will again: nothing of it need be remembered there.
+    Leave(PlaceId, ClusterId),
     /// Follow this and nothing else: the whole set, every time.
     Follow(Vec<Interest>),
     /// Name a destination of routes.
@@ -137,6 +148,9 @@ pub enum Where {
     /// In a view over many, by the URLs of its endpoints; none while its endpoint slice has none. The bindings that it
     /// shows are followed with it, whatever else is.
     View(Vec<Name>),
+    /// In the view of workspaces that wait to be prepared, by its URL. It shows no bindings, so nothing that it does not show
+    /// is known to be gone.
+    Waiting(Name),
 }
 
 /// What a kind rests on in a cluster, looked at afresh. A list that shows nothing is believed only on solid ground: a

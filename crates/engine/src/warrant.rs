@@ -50,7 +50,7 @@ pub struct SourceGone {
 /// Fresh looks at the source's side, after the event, found that the object alone is gone; see [`Look`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Confirmed {
-    /// When, in milliseconds.
+    /// When that was asked, in milliseconds.
     at: u64,
 }
 
@@ -68,14 +68,15 @@ impl SourceGone {
         Self { sight: LastSight::of(self.absence, origin), ..self }
     }
 
-    /// The same, after a fresh look. What was seen to be deleted is confirmed by one. What is missing from a list may be
+    /// The same, after a fresh look that was `asked` for then and answered now. It is as fresh as its question: a process that
+    /// was stopped meanwhile reads an answer of long ago. What was seen to be deleted is confirmed by one. What is missing from a list may be
     /// missing because its kind is being bound to another identity, which the binding says a moment later; so that takes
     /// a second look after [`LOOK_AGAIN_AFTER`].
-    pub fn looked(self, now: u64, look: &Look) -> Result<Self, Otherwise> {
+    pub fn looked(self, asked: u64, now: u64, look: &Look) -> Result<Self, Otherwise> {
         look.judge(&self.sight)?;
         let first = self.looked_at.unwrap_or(now);
-        let enough = self.seen_live() || now >= first + LOOK_AGAIN_AFTER;
-        let confirmed = enough.then_some(Confirmed { at: now });
+        let enough = self.seen_live() || asked >= first + LOOK_AGAIN_AFTER;
+        let confirmed = enough.then_some(Confirmed { at: asked });
         Ok(Self { looked_at: Some(first), confirmed, disputed: false, ..self })
     }
 

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, VARY,
+    WARNING, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -47,7 +50,7 @@ pub(crate) fn json(code: StatusCode, content: &impl Serialize) -> Answer {
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// An answer in words.
-pub(crate) fn text(code: StatusCode, content: &'static str) -> Answer {
+pub(crate) fn text(code: StatusCode, content: impl Into<Bytes>) -> Answer {
     bytes(code, TEXT, content)
 }
 
@@ -57,6 +60,69 @@ pub(crate) fn yaml(code: StatusCode, content: &Value) -> Answer {
         Ok(text) => bytes(code, "application/yaml", text),
         Err(error) => refusal(&Status::internal(error.to_string())),
     }
+}
+
+/// The same, which no browser is to take for anything else.
+pub(crate) fn as_it_is(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// How long an answer may be kept by who asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Keep {
+    /// Not at all, without asking again.
+    Asking,
+    /// Likewise, and by everybody.
+    Everybody,
+    /// For ever: its address changes with what it says.
+    ForEver,
+}
+
+/// An answer that has a mark, by which a client finds out whether it has it already. None: it has.
+pub(crate) fn marked(
+    headers: &HeaderMap,
+    mark: &str,
+    keep: Keep,
+    content: impl FnOnce() -> Answer,
+) -> Answer {
+    let mark = format!("\"{mark}\"");
+    let known = headers.get(IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
+    let mut answer = if known.split(',').any(|known| known.trim() == mark) {
+        nothing(StatusCode::NOT_MODIFIED)
+    } else {
+        content()
+    };
+    let keep = match keep {
+        Keep::Asking => NOT_KEPT,
+        Keep::Everybody => HeaderValue::from_static("public"),
+        Keep::ForEver => HeaderValue::from_static("public, immutable"),
+    };
+    if let Ok(mark) = HeaderValue::from_str(&mark) {
+        answer.headers_mut().insert(ETAG, mark);
+    }
+    answer.headers_mut().insert(CACHE_CONTROL, keep);
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    answer
+}
+
+/// What nobody may keep.
+pub(crate) const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, private");
+
+/// An answer that says nothing.
+pub(crate) fn nothing(code: StatusCode) -> Answer {
+    let mut answer = Response::new(whole(Bytes::new()));
+    *answer.status_mut() = code;
+    answer
+}
+
+/// What is asked for is somewhere else, for good.
+pub(crate) fn moved(to: &str) -> Answer {
+    let mut answer = bytes(StatusCode::MOVED_PERMANENTLY, JSON, Bytes::new());
+    if let Ok(to) = HeaderValue::from_str(to) {
+        answer.headers_mut().insert(LOCATION, to);
+    }
+    answer
 }
 
 /// A refusal.

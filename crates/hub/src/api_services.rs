@@ -37,7 +37,7 @@ pub(crate) fn follow(machine: &mut Machine, cluster: &ClusterId, moment: &mut Mo
         };
         let patch = json!({ "status": { "conditions": [condition] } });
         let options = WriteOptions {
-            manager: Name::new("mailboat-hub"),
+            manager: Name::new("kube-apiserver"),
             part: Part::Status,
             ..WriteOptions::default()
         };

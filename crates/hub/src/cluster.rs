@@ -114,6 +114,8 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
         Ok(())
     })
     .await?;
+    // Nobody saw how it began.
+    hub.forget();
     Ok(Opened { hub, authority })
 }
 
@@ -156,5 +158,6 @@ pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<O
         Serving::Cluster(_) => Ok(()),
     })
     .await?;
+    hub.forget();
     Ok(Opened { hub, authority })
 }

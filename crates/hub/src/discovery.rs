@@ -41,6 +41,7 @@ struct Resource {
     short: Vec<String>,
     categories: Vec<String>,
     parts: Vec<Part>,
+    is_custom: bool,
 }
 
 /// A subresource; its kind may be of another group.
@@ -53,8 +54,33 @@ struct Part {
     verbs: &'static [&'static str],
 }
 
+/// Kubernetes' own groups, in the order in which servers name them.
+const ORDER: [&str; 21] = [
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
 /// Questions to the server about users and rights: created, answered, never stored.
-const REVIEWS: [(&str, &str, &str, bool); 6] = [
+pub(crate) const REVIEWS: [(&str, &str, &str, bool); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
     ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
     ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
@@ -91,7 +117,8 @@ impl Discovery {
             .collect();
         // Clients take a name that several groups have from the first: Kubernetes' own come before all others.
         groups.sort_by_key(|group| {
-            (!group.name.is_empty(), group.name.contains('.'), !group.name.ends_with(".k8s.io"))
+            let known = ORDER.iter().position(|known| *known == group.name);
+            (known.unwrap_or(ORDER.len()), !group.name.ends_with(".k8s.io"))
         });
         Self { groups }
     }
@@ -133,10 +160,14 @@ impl Discovery {
     pub(crate) fn kinds(&self, group: &str, version: &str) -> Option<Value> {
         let resources = &self.group(group)?.versions.iter().find(|found| found.name == version)?.resources;
         let resources: Vec<Value> = resources.iter().flat_map(Resource::lines).collect();
-        Some(json!({
-            "kind": "APIResourceList", "apiVersion": "v1",
-            "groupVersion": joined(group, version), "resources": resources,
-        }))
+        let mut list = json!({
+            "kind": "APIResourceList", "groupVersion": joined(group, version), "resources": resources,
+        });
+        // Of the core group nobody says it.
+        if !group.is_empty() {
+            list["apiVersion"] = "v1".into();
+        }
+        Some(list)
     }
 
     /// Everything at once, of the core group or of all others.
@@ -213,8 +244,14 @@ impl Resource {
         if group.is_empty() && resource == "serviceaccounts" {
             parts.push(part("token", "authentication.k8s.io", "v1", "TokenRequest", &["create"]));
         }
+        if group.is_empty() && resource == "pods" {
+            parts.push(part("binding", "", "", "Binding", &["create"]));
+            parts.push(part("eviction", "policy", "v1", "Eviction", &["create"]));
+            parts.push(part("log", "", version, "Pod", &["get"]));
+            parts.sort_by_key(|part| part.name);
+        }
         if group.is_empty() && resource == "namespaces" {
-            parts.push(part("finalize", "", version, "Namespace", &["update"]));
+            parts.insert(0, part("finalize", "", version, "Namespace", &["update"]));
         }
         let texts = |names: &[mailboat_object::Name]| names.iter().map(ToString::to_string).collect();
         let whole = group.is_empty() && resource == "namespaces";
@@ -229,6 +266,7 @@ impl Resource {
             short: texts(&kind.naming.short),
             categories: texts(&kind.naming.categories),
             parts,
+            is_custom: custom,
         }
     }
 
@@ -243,6 +281,7 @@ impl Resource {
             short: Vec::new(),
             categories: Vec::new(),
             parts: Vec::new(),
+            is_custom: false,
         }
     }
 
@@ -262,7 +301,7 @@ impl Resource {
                 "name": format!("{}/{}", self.name, part.name), "singularName": "",
                 "namespaced": self.namespaced, "kind": part.kind, "verbs": part.verbs,
             });
-            if part.kind != self.kind {
+            if part.kind != self.kind && !part.version.is_empty() {
                 line["group"] = part.group.as_str().into();
                 line["version"] = part.version.as_str().into();
             }
@@ -271,11 +310,17 @@ impl Resource {
         lines
     }
 
+    /// The kind of an answer. Servers say where it is from only if that is somewhere else, or the kind somebody's own.
+    fn response(&self, group: &str, version: &str, kind: &str) -> Value {
+        let (group, version) = if kind == self.kind && !self.is_custom { ("", "") } else { (group, version) };
+        json!({ "group": group, "version": version, "kind": kind })
+    }
+
     fn aggregated(&self, group: &str, version: &str) -> Value {
         let scope = if self.namespaced { "Namespaced" } else { "Cluster" };
         let mut told = json!({
             "resource": self.name,
-            "responseKind": { "group": group, "version": version, "kind": self.kind },
+            "responseKind": self.response(group, version, &self.kind),
             "scope": scope, "singularResource": self.singular, "verbs": self.verbs,
         });
         set_texts(&mut told, "shortNames", &self.short);
@@ -284,7 +329,7 @@ impl Resource {
             let part = |part: &Part| {
                 json!({
                     "subresource": part.name, "verbs": part.verbs,
-                    "responseKind": { "group": part.group, "version": part.version, "kind": part.kind },
+                    "responseKind": self.response(&part.group, &part.version, &part.kind),
                 })
             };
             told["subresources"] = self.parts.iter().map(part).collect();
@@ -368,6 +413,6 @@ mod tests {
                 assert_eq!(listed, told, "{name}/{version_name}");
             }
         }
-        assert_eq!(discovery.groups()["groups"][0]["name"], "apps");
+        assert_eq!(discovery.groups()["groups"][1]["name"], "apps");
     }
 }

@@ -1,5 +1,7 @@
 //! From a request to an answer: one way for all kinds.
 
+mod about;
+mod act;
 mod ending;
 mod held;
 mod read;
@@ -13,24 +15,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
+use http::header::{CACHE_CONTROL, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
 use mailboat_machinery::{Kind, KindVersion, Origin, Status};
 use mailboat_object::{ClusterId, Key, KindId, Name};
-use serde_json::{Value, json};
 
 use crate::access::User;
 use crate::access::user::ANONYMOUS;
 use crate::answer::{self, Answer};
-use crate::discovery::Discovery;
 use crate::flow::{Asker, Limits, Pass, Work};
-use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
+use crate::media::Accepted;
 use crate::path::{Asked, ObjectPath};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::query::Query;
-use crate::{Hub, compress, openapi, shape};
+use crate::{Hub, compress, shape};
+
+/// What real servers tell everybody who asks for Endpoints.
+const ENDPOINTS_DEPRECATED: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
@@ -66,10 +70,15 @@ where
         Ok(answer) => answer,
         // Real servers have no route to what they do not serve, and say so in words.
         Err(status) if status == Status::unserved() => {
-            answer::text(StatusCode::NOT_FOUND, "404 page not found\n")
+            answer::as_it_is(answer::text(StatusCode::NOT_FOUND, "404 page not found\n"))
+        }
+        // Whoever is not let in may have asked in a browser.
+        Err(status) if !course.is_past_gate && matches!(status.code(), 400 | 403) => {
+            answer::as_it_is(answer::refusal(&status))
         }
         Err(status) => answer::refusal(&status),
     };
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(answer::NOT_KEPT);
     if course.is_known {
         answer.extensions_mut().insert(Known);
     }
@@ -90,6 +99,20 @@ struct Course {
     turn: Option<Pass>,
     /// Whoever asks proved who he is.
     is_known: bool,
+    /// He may do what he asks for.
+    is_past_gate: bool,
+}
+
+/// What is said to whoever may not be in a place: as much as if he were there and had no right to what he asks for.
+fn no_entry(status: Status, user: &User, method: &Method, uri: &http::Uri) -> Status {
+    let (_, rest) = shape::place(uri.path());
+    let (Some(Asked::Objects(path)), Ok(query)) = (Asked::read(rest), Query::read(uri.query())) else {
+        return status;
+    };
+    match verb(method, &path, &query) {
+        Some(verb) if status == place::denied(user) => place::not_granted(user, verb, &path),
+        _ => status,
+    }
 }
 
 /// Answers one request.
@@ -114,11 +137,19 @@ where
     course.is_known = user.name != ANONYMOUS;
     // Turns go to whoever asks, whomever he acts as.
     let asker = hub.asker(&user);
-    let (place, rest) = Place::read(hub, &user, head.uri.path())?;
+    let (place, rest) = Place::read(hub, &user, head.uri.path())
+        .map_err(|status| no_entry(status, &user, &head.method, &head.uri))?;
     let cluster = place.cluster.clone().unwrap_or_default();
-    let user = match hub.gate().acting(&cluster, &user, &head.headers)? {
+    // Whoever prepares a workspace does it in its owner's name, and in nobody else's.
+    let acting = match place.owner {
+        Some(_) => None,
+        None => hub.gate().acting(&cluster, &user, &head.headers)?,
+    };
+    let user = match place.owner.clone().or(acting) {
         Some(acting) => {
-            place.check_entry(hub, &acting)?;
+            place
+                .check_entry(hub, &acting)
+                .map_err(|status| no_entry(status, &acting, &head.method, &head.uri))?;
             acting
         }
         None => user,
@@ -133,15 +164,17 @@ where
         if place.view.is_none() {
             hub.gate().check_path(&cluster, &user, &head.method, rest)?;
         }
-        if head.method != Method::GET && head.method != Method::HEAD {
+        course.is_past_gate = true;
+        let is_read = head.method == Method::GET || head.method == Method::HEAD;
+        if !is_read && !matches!(asked, Asked::Health { .. }) {
             return Err(not_allowed());
         }
         // How it is must be told when there is no room for anything else.
         course.turn = match asked {
-            Asked::Health => None,
+            Asked::Health { .. } => None,
             _ => Some(hub.turn(&asker, Work::Request).await?),
         };
-        return about(hub, &place, &asked, &head.headers);
+        return about::about(hub, &place, &asked, &query, &head.headers);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
     if place.view.is_none() {
@@ -152,6 +185,7 @@ where
         hub.gate().check_object(&cluster, &user, verb, &asked)?;
     }
     hub.peek(|machine| place.check_granted(hub, machine, &user, verb, &path))?;
+    course.is_past_gate = true;
     let mut watching = None;
     match verb {
         "watch" => {
@@ -175,9 +209,9 @@ where
         }
         let body = review::body(&body.await?, &head.headers)?;
         if review::is_token_request(&path) {
-            return review::token(hub, &cluster, &path, body);
+            return review::token(hub, &cluster, &path, body, &manager(&query, &head.headers));
         }
-        return review::answer(hub, &cluster, &user, &path, body);
+        return review::answer(hub, &cluster, &user, &path, body, &manager(&query, &head.headers));
     }
     let accepted = Accepted::of(&head.headers)?;
     let id = KindId::new(&path.group, &path.resource);
@@ -212,6 +246,7 @@ where
     let answer = match verb {
         "get" => call.get().await,
         "list" => call.list().await,
+        "create" if act::is_act(&call.path) => call.act(&body.await?).await,
         "create" => call.create(&body.await?).await,
         "update" => call.update(&body.await?).await,
         "patch" => call.patch(&body.await?).await,
@@ -219,7 +254,11 @@ where
         "deletecollection" => call.delete_collection(&body.await?).await,
         _ => Err(not_allowed()),
     };
-    answer.map_err(|status| status.renamed(call.kept(), &call.kind.id))
+    let mut answer = answer.map_err(|status| status.renamed(call.kept(), &call.kind.id))?;
+    if call.kind.id == KindId::new("", "endpoints") {
+        answer::warn(&mut answer, [ENDPOINTS_DEPRECATED.to_owned()]);
+    }
+    Ok(answer)
 }
 
 /// What a method does to objects, as rights name it. None: it does nothing there.
@@ -231,54 +270,13 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static st
         (&Method::GET, false) if query.is("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::POST, false) => "create",
-        (&Method::POST, true) if review::is_token_request(path) => "create",
+        (&Method::POST, true) if review::is_token_request(path) || act::is_act(path) => "create",
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) => "delete",
         (&Method::DELETE, false) => "deletecollection",
         _ => return None,
     })
-}
-
-/// What is not about objects: what there is, and how it is.
-fn about(hub: &Hub, place: &Place, asked: &Asked, headers: &HeaderMap) -> Result<Answer, Status> {
-    let discovery = || hub.peek(|machine| Discovery::of(&place.kinds(hub, machine)));
-    let aggregated =
-        || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
-    let whole = |core: bool| {
-        let content = serde_json::to_vec(&discovery().aggregated(core)).unwrap_or_default();
-        answer::bytes(StatusCode::OK, AGGREGATED_DISCOVERY, content)
-    };
-    let found = |value: Option<Value>| value.ok_or_else(Status::unserved);
-    let value = match asked {
-        Asked::Health => return Ok(answer::text(StatusCode::OK, "ok")),
-        Asked::Version => version(),
-        Asked::Paths => {
-            let mut paths: Vec<String> = discovery().paths().iter().map(|path| format!("/{path}")).collect();
-            paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
-            json!({ "paths": paths })
-        }
-        Asked::CoreVersions if aggregated()? => return Ok(whole(true)),
-        Asked::Groups if aggregated()? => return Ok(whole(false)),
-        Asked::CoreVersions => discovery().core_versions(hub.address()),
-        Asked::Groups => discovery().groups(),
-        Asked::Group(group) => found(discovery().one_group(group))?,
-        Asked::Kinds { group, version } => {
-            discovery().kinds(group, version).ok_or_else(|| unserved(hub, place, group))?
-        }
-        Asked::OpenApiV2 => openapi::v2(),
-        Asked::OpenApiIndex => {
-            let index = hub.peek(|machine| openapi::index(&place.kinds(hub, machine), &place.prefix));
-            // So real servers call it, though it is JSON.
-            return Ok(answer::bytes(StatusCode::OK, answer::TEXT, index.to_string()));
-        }
-        Asked::OpenApi { group, version } => {
-            let kinds = hub.peek(|machine| place.kinds(hub, machine));
-            found(openapi::document(&kinds, group, version))?
-        }
-        Asked::Objects(_) => return Err(Status::unserved()),
-    };
-    Ok(answer::json(StatusCode::OK, &value))
 }
 
 /// 404: there is no such kind. A group that the server knows by itself says so in JSON, others have nobody who could.
@@ -289,15 +287,6 @@ fn unserved(hub: &Hub, place: &Place, group: &str) -> Status {
     } else {
         Status::unserved()
     }
-}
-
-/// What clients take us for: the version of Kubernetes whose API this is.
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": "36", "gitVersion": concat!("v1.36.3+mailboat-", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "",
-        "platform": "",
-    })
 }
 
 async fn collect<B>(body: B, limits: &Limits) -> Result<Bytes, Status>
@@ -327,7 +316,7 @@ fn too_late(within: Duration) -> Status {
     Status::other(504, "Timeout", message)
 }
 
-fn not_allowed() -> Status {
+pub(crate) fn not_allowed() -> Status {
     let message = "the server does not allow this method on the requested resource";
     Status::other(405, "MethodNotAllowed", message).without_details()
 }
@@ -348,14 +337,18 @@ impl Call<'_> {
         self.kind.kept_as.as_ref().unwrap_or(&self.kind.id)
     }
 
-    /// Who is written down as the manager of fields: as the request says, else the client's own name.
+    /// Who is written down as the manager of fields.
     fn manager(&self) -> Name {
-        let agent = || {
-            let agent =
-                self.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-            let agent = agent.split('/').next().unwrap_or_default();
-            Name::new(if agent.is_empty() { "unknown" } else { agent })
-        };
-        self.query.manager().unwrap_or_else(agent)
+        manager(&self.query, self.headers)
     }
+}
+
+/// Who is written down as the manager of fields: as the request says, else the client's own name.
+fn manager(query: &Query, headers: &HeaderMap) -> Name {
+    let agent = || {
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let agent = agent.split('/').next().unwrap_or_default();
+        Name::new(if agent.is_empty() { "unknown" } else { agent })
+    };
+    query.manager().unwrap_or_else(agent)
 }

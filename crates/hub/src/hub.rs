@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mailboat_machinery::{Machine, Moment, Random, Status, Stored};
+use mailboat_machinery::{Change, Machine, Moment, Random, Status, Stored};
 use mailboat_object::{ClusterId, Key, KindId, Version};
 use tokio::sync::{Notify, watch};
 
 use crate::access::User;
+use crate::access::rbac;
 use crate::access::user::CLUSTER_EXTRA;
 use crate::bell::Bells;
+use crate::discovered::Discovered;
 use crate::flow::{self, Asker, Limits, Pass, Work};
 use crate::gate::Gate;
 use crate::lines::Lines;
@@ -40,6 +42,8 @@ pub struct Hub {
     pub(crate) bells: Bells,
     /// What many watch is written once.
     pub(crate) lines: Lines,
+    /// What many workspaces serve is written once, too.
+    pub(crate) discovered: Discovered,
     /// Whose turn it is.
     flow: flow::Gate,
     pub(crate) limits: Limits,
@@ -68,6 +72,7 @@ impl Hub {
             url,
             bells: Bells::default(),
             lines: Lines::default(),
+            discovered: Discovered::default(),
             flow: flow::Gate::new(&Limits::default()),
             limits: Limits::default(),
             untidy: Mutex::default(),
@@ -96,6 +101,12 @@ impl Hub {
     pub(crate) fn give_tokens(&self) {
         // Nothing is changed by it that would have to be stored.
         let ((), _) = self.ledger.write(Machine::give_tokens);
+    }
+
+    /// Forgets what happened: whoever asks for it from now on is told to list anew. Real servers do so every five minutes.
+    pub fn forget(&self) {
+        let shown = *self.ledger.shown().borrow();
+        let ((), _) = self.ledger.write(|machine| machine.compact(shown));
     }
 
     /// Waits until it is a user's turn. What was let in is over when the pass is dropped.
@@ -207,7 +218,7 @@ impl Hub {
             }
             let now = *shown.borrow_and_update();
             let (changed, complete) =
-                self.peek(|machine| (Changed::between(machine, rung, now), machine.remembers(rung)));
+                self.peek(|machine| (self.changed(machine, rung, now), machine.remembers(rung)));
             rung = now;
             if !complete {
                 self.bells.ring_all();
@@ -221,6 +232,30 @@ impl Hub {
                 self.tidy_up.notify_one();
             }
         }
+    }
+
+    /// What changed after a version, and up to another.
+    fn changed(&self, machine: &Machine, after: Version, up_to: Version) -> Changed {
+        let mut changed = Changed::default();
+        for change in machine.changed_since(after).filter(|change| change.version <= up_to) {
+            let key = &change.key;
+            changed.kinds.insert((key.cluster.clone(), key.kind.clone()));
+            if change.unmade() || self.begets(machine, change) || leaves_untidy(machine, change) {
+                changed.untidy.insert(key.cluster.clone());
+            }
+        }
+        changed
+    }
+
+    /// Whether something else may have to be made or written because something is there.
+    fn begets(&self, machine: &Machine, change: &Change) -> bool {
+        let key = &change.key;
+        let is =
+            |group: &str, resource: &str| *key.kind.group() == *group && *key.kind.resource() == *resource;
+        (change.made() && is("", "namespaces") && lacks_account(machine, key))
+            || (is(rbac::GROUP, "clusterroles")
+                && self.gate.rights(|rights| rights.has_aggregated(&key.cluster)))
+            || api_services::concerns(&key.kind)
     }
 
     /// Wakes the keeper for all clusters.
@@ -270,24 +305,11 @@ struct Changed {
     untidy: BTreeSet<ClusterId>,
 }
 
-impl Changed {
-    fn between(machine: &Machine, after: Version, up_to: Version) -> Self {
-        let mut changed = Self::default();
-        for change in machine.changed_since(after).filter(|change| change.version <= up_to) {
-            let key = &change.key;
-            changed.kinds.insert((key.cluster.clone(), key.kind.clone()));
-            let is = |group: &str, resource: &str| {
-                *key.kind.group() == *group && *key.kind.resource() == *resource
-            };
-            let begets = (change.made() && is("", "namespaces") && lacks_account(machine, key))
-                || is("rbac.authorization.k8s.io", "clusterroles");
-            let begets = begets || api_services::concerns(&key.kind);
-            if begets || change.unmade() || change.is_going_or_owned() {
-                changed.untidy.insert(key.cluster.clone());
-            }
-        }
-        changed
-    }
+/// Whether something is left to do because of an object that is going, or whose owners may not be there. One whose owners
+/// stand is nobody's concern: an inventory has three such objects for each of its edges, and is not looked through for each.
+fn leaves_untidy(machine: &Machine, change: &Change) -> bool {
+    let after = change.after().filter(|_| change.is_going_or_owned());
+    after.is_some_and(|after| after.is_deleting() || !machine.is_kept_by_owners(&after))
 }
 
 /// Whether a namespace has no account yet; in a workspace that was just made it has.
@@ -298,4 +320,60 @@ fn lacks_account(machine: &Machine, namespace: &Key) -> bool {
 
 pub(crate) fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_machinery::WriteOptions;
+    use mailboat_object::Name;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::storage::Memory;
+    use crate::workspaces::ROOT;
+    use crate::{Options, workspaces};
+
+    /// Makes an object, and tells whether its cluster is to be tidied because of it.
+    async fn untidies(hub: &Hub, kind: KindId, namespace: &str, object: Value) -> bool {
+        let key = Key {
+            cluster: ClusterId::new(ROOT),
+            kind,
+            namespace: Name::new(namespace),
+            name: Name::new(object["metadata"]["name"].as_str().unwrap_or_default()),
+        };
+        let before = hub.peek(Machine::version);
+        let options = WriteOptions { manager: Name::new("test"), ..WriteOptions::default() };
+        hub.write(|machine, moment| machine.create(&key, object, &options, moment)).await.unwrap();
+        hub.peek(|machine| !hub.changed(machine, before, machine.version()).untidy.is_empty())
+    }
+
+    #[tokio::test]
+    async fn a_cluster_is_tidied_only_where_something_may_be_left_to_do() {
+        let hub = workspaces(Memory::default(), Options::default()).await.unwrap().hub;
+        let (maps, roles) = (KindId::new("", "configmaps"), KindId::new(rbac::GROUP, "clusterroles"));
+        let map = |name: &str, uid: Option<&str>| {
+            let owner = uid
+                .map(|uid| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid }));
+            json!({ "metadata": { "name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>() } })
+        };
+        assert!(!untidies(&hub, maps.clone(), "default", map("owner", None)).await);
+        let owner = Key {
+            cluster: ClusterId::new(ROOT),
+            kind: maps.clone(),
+            namespace: Name::new("default"),
+            name: Name::new("owner"),
+        };
+        let uid = hub.peek(|machine| machine.get(&owner)).unwrap().uid.to_string();
+        assert!(
+            !untidies(&hub, maps.clone(), "default", map("owned", Some(&uid))).await,
+            "its owner is there"
+        );
+        assert!(untidies(&hub, maps, "default", map("orphan", Some("another"))).await, "garbage");
+        let role = |name: &str| json!({ "metadata": { "name": name }, "rules": [] });
+        assert!(!untidies(&hub, roles.clone(), "", role("plain")).await);
+        let mut whole = role("whole");
+        whole["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "a": "b" } }] });
+        assert!(untidies(&hub, roles.clone(), "", whole).await, "its rules are to be put together");
+        assert!(untidies(&hub, roles, "", role("part")).await, "it may be a part of the other");
+    }
 }

@@ -21,6 +21,7 @@ pub mod catalog;
 mod cluster;
 mod compress;
 pub mod control;
+mod discovered;
 mod discovery;
 mod doors;
 pub mod flow;

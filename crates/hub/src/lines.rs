@@ -1,6 +1,6 @@
 //! Lines of watches, written once for all who watch the same.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -10,13 +10,30 @@ use mailboat_object::{Name, Version};
 const REMEMBERED: usize = 64;
 /// Longer ones are remembered only as long as somebody has them to send.
 const LONGEST_BYTES: usize = 256 * 1024;
+/// A line of more than this is in memory once, however many have it to send and do not read it.
+pub(crate) const SHARED_BYTES: usize = 4 * 1024;
+/// When there are so many of these, it is looked for the first time which of them nobody has any more.
+const SWEPT_AT: usize = 256;
 
-/// The last lines.
+/// The last lines, and longer ones that somebody has.
 #[derive(Debug, Default)]
-pub(crate) struct Lines(Mutex<VecDeque<(Line, Written)>>);
+pub(crate) struct Lines(Mutex<Remembered>);
+
+#[derive(Debug)]
+struct Remembered {
+    last: VecDeque<(Line, Arc<Vec<u8>>)>,
+    held: HashMap<Line, Weak<Vec<u8>>>,
+    swept_at: usize,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { last: VecDeque::new(), held: HashMap::new(), swept_at: SWEPT_AT }
+    }
+}
 
 /// What a line tells, and how.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Line {
     /// When it happened: to one object, since a version is used once.
     pub version: Version,
@@ -27,13 +44,7 @@ pub(crate) struct Line {
     pub metadata_only: bool,
 }
 
-#[derive(Debug)]
-enum Written {
-    Short(Bytes),
-    Long(Weak<Vec<u8>>),
-}
-
-/// A long line, as somebody has it to send.
+/// A line, as somebody has it to send.
 struct Shared(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Shared {
@@ -42,11 +53,25 @@ impl AsRef<[u8]> for Shared {
     }
 }
 
-impl Written {
-    fn bytes(&self) -> Option<Bytes> {
-        match self {
-            Self::Short(bytes) => Some(bytes.clone()),
-            Self::Long(line) => line.upgrade().map(|line| Bytes::from_owner(Shared(line))),
+impl Remembered {
+    fn find(&self, line: &Line) -> Option<Arc<Vec<u8>>> {
+        let last = self.last.iter().rev().find(|(known, _)| known == line);
+        last.map(|(_, written)| Arc::clone(written)).or_else(|| self.held.get(line)?.upgrade())
+    }
+
+    fn keep(&mut self, line: &Line, written: &Arc<Vec<u8>>) {
+        if written.len() <= LONGEST_BYTES {
+            if self.last.len() >= REMEMBERED {
+                self.last.pop_front();
+            }
+            self.last.push_back((line.clone(), Arc::clone(written)));
+        }
+        if written.len() > SHARED_BYTES {
+            if self.held.len() >= self.swept_at {
+                self.held.retain(|_, held| held.strong_count() > 0);
+                self.swept_at = (self.held.len() * 2).max(SWEPT_AT);
+            }
+            self.held.insert(line.clone(), Arc::downgrade(written));
         }
     }
 }
@@ -54,26 +79,13 @@ impl Written {
 impl Lines {
     /// The line, written now if nobody wrote it lately.
     pub(crate) fn get(&self, line: &Line, write: impl FnOnce() -> Vec<u8>) -> Bytes {
-        let known = |lines: &VecDeque<(Line, Written)>| {
-            lines.iter().rev().find(|(known, _)| known == line).and_then(|(_, written)| written.bytes())
-        };
-        if let Some(bytes) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return bytes;
-        }
-        let written = write();
-        let (written, bytes) = if written.len() <= LONGEST_BYTES {
-            let bytes = Bytes::from(written);
-            (Written::Short(bytes.clone()), bytes)
-        } else {
-            let long = Arc::new(written);
-            (Written::Long(Arc::downgrade(&long)), Bytes::from_owner(Shared(long)))
-        };
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= REMEMBERED {
-            lines.pop_front();
-        }
-        lines.push_back((line.clone(), written));
-        bytes
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).find(line);
+        let written = known.unwrap_or_else(|| {
+            let written = Arc::new(write());
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(line, &written);
+            written
+        });
+        Bytes::from_owner(Shared(written))
     }
 }
 
@@ -99,5 +111,29 @@ mod tests {
         assert_eq!(lines.get(&line(1), never).len(), 10);
         let again = lines.get(&line(2), || vec![b'y'; LONGEST_BYTES + 1]);
         assert_eq!(again[0], b'y', "nobody had it any more: it takes no memory");
+    }
+
+    #[test]
+    fn what_many_hold_and_do_not_read_is_in_memory_once() {
+        let lines = Lines::default();
+        let line = |version: u64| Line {
+            version: Version(version),
+            what: "ADDED",
+            api_version: Name::new("v1"),
+            metadata_only: false,
+        };
+        let count = 3 * SWEPT_AT as u64;
+        let written: Vec<Bytes> =
+            (0..count).map(|version| lines.get(&line(version), || vec![b'x'; SHARED_BYTES + 1])).collect();
+        for (version, first) in (0..count).zip(&written) {
+            let again = lines.get(&line(version), || panic!("it was written already"));
+            assert_eq!(first.as_ptr(), again.as_ptr());
+        }
+        drop(written);
+        for version in count..2 * count {
+            lines.get(&line(version), || vec![b'x'; SHARED_BYTES + 1]);
+        }
+        let held = lines.0.lock().unwrap().held.len();
+        assert!(held <= 2 * SWEPT_AT + REMEMBERED, "what nobody has is forgotten: {held}");
     }
 }

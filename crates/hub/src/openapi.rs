@@ -17,29 +17,40 @@ pub(crate) fn v2() -> Value {
     })
 }
 
-/// `/openapi/v3`: which documents there are. A document's address changes with its content, so that clients can keep
-/// what they have. `prefix` is the path of the place that they are asked of.
+/// `/openapi/v3`: which documents there are. `prefix` is the path of the place that they are asked of.
 pub(crate) fn index<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>, prefix: &str) -> Value {
+    let shown = |(path, mark): (String, String)| {
+        let address = address(prefix, &path, &mark);
+        (path, json!({ "serverRelativeURL": address }))
+    };
+    let paths: Map<String, Value> = marks(kinds).into_iter().map(shown).collect();
+    json!({ "paths": paths })
+}
+
+/// Where a document is found. Its address changes with its content, so that clients can keep what they have.
+pub(crate) fn address(prefix: &str, path: &str, mark: &str) -> String {
+    format!("{prefix}/openapi/v3/{path}?hash={mark}")
+}
+
+/// The document of a group and version, as the index names it.
+pub(crate) fn path(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("api/{version}"),
+        group => format!("apis/{group}/{version}"),
+    }
+}
+
+/// The documents that there are, each with a mark that changes with its content.
+pub(crate) fn marks<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> BTreeMap<String, String> {
     let mut hashes: BTreeMap<String, DefaultHasher> = BTreeMap::new();
     for kind in kinds {
         for version in &kind.versions {
-            let path = match kind.id.group() {
-                "" => format!("api/{}", version.name),
-                group => format!("apis/{group}/{}", version.name),
-            };
-            let hash = hashes.entry(path).or_default();
+            let hash = hashes.entry(path(kind.id.group(), &version.name)).or_default();
             env!("CARGO_PKG_VERSION").hash(hash);
             (kind.id.resource(), &version.openapi).hash(hash);
         }
     }
-    let paths: Map<String, Value> = hashes
-        .into_iter()
-        .map(|(path, hash)| {
-            let url = format!("{prefix}/openapi/v3/{path}?hash={:016X}", hash.finish());
-            (path, json!({ "serverRelativeURL": url }))
-        })
-        .collect();
-    json!({ "paths": paths })
+    hashes.into_iter().map(|(path, hash)| (path, format!("{:016X}", hash.finish()))).collect()
 }
 
 /// The document of one group and version; none if there is no such.

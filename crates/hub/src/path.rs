@@ -10,7 +10,12 @@ pub(crate) enum Asked {
     /// `/`: the paths that there are.
     Paths,
     /// `/healthz`, `/livez`, `/readyz`, and the checks below them that a hub has.
-    Health,
+    Health {
+        /// Which of the three.
+        name: &'static str,
+        /// One check alone.
+        is_one: bool,
+    },
     /// `/version`.
     Version,
     /// `/api`: the versions of the core group.
@@ -74,14 +79,23 @@ impl ObjectPath {
     }
 }
 
+/// What is looked at to say how a server is, by the names that real servers have for it.
+pub(crate) const HEALTH_CHECKS: [&str; 3] = ["ping", "log", "etcd"];
+
+/// The paths that ask how a server is.
+fn health(part: &str) -> Option<&'static str> {
+    ["healthz", "livez", "readyz"].into_iter().find(|name| *name == part)
+}
+
 impl Asked {
     /// Reads a path without its place. None: there is nothing there.
     pub(crate) fn read(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Some(match parts.as_slice() {
             [] => Self::Paths,
-            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
-                Self::Health
+            [first] if health(first).is_some() => Self::Health { name: health(first)?, is_one: false },
+            [first, check] if health(first).is_some() && HEALTH_CHECKS.contains(check) => {
+                Self::Health { name: health(first)?, is_one: true }
             }
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,

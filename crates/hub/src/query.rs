@@ -56,6 +56,16 @@ impl Query {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// All values of a name.
+    pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.pairs().filter(move |(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// Whether a name is mentioned, with whatever value.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.all(name).next().is_some()
+    }
+
     /// Whether something is asked for: `watch=1`, `watch=true` or `watch`.
     pub(crate) fn is(&self, name: &str) -> bool {
         let found = self.pairs.iter().find(|(found, _)| found == name);
@@ -69,7 +79,7 @@ impl Query {
         match text.parse::<i64>() {
             // Less than nothing is nothing.
             Ok(number) => Ok(u64::try_from(number).ok()),
-            Err(_) => Err(Status::bad_request(format!("{name}: a whole number is expected, not {text:?}"))),
+            Err(_) => Err(Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
         }
     }
 

@@ -61,6 +61,11 @@ impl Server {
         }
     }
 
+    /// The hub that it serves.
+    pub fn hub(&self) -> Arc<Hub> {
+        Arc::clone(&self.hub)
+    }
+
     /// Plays workloads that run nowhere, for a hub that is one cluster. The seed decides what fails. Pods get what they
     /// would need to speak to the cluster: whoever keeps a node of it may really run them.
     #[must_use]

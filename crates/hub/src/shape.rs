@@ -38,7 +38,7 @@ pub fn of_request(method: &str, path: &str, query: Option<&str>, headers: &Heade
         Some(about) => {
             let what = match about {
                 Asked::Objects(_) | Asked::Paths => "paths",
-                Asked::Health => "health",
+                Asked::Health { .. } => "health",
                 Asked::Version => "version",
                 Asked::CoreVersions => "/api",
                 Asked::Groups => "/apis",
@@ -92,7 +92,8 @@ fn is_everywhere(group: &str) -> bool {
     PLAIN_GROUPS.contains(&group) || group.ends_with(".k8s.io") || group.ends_with(".kcp.io")
 }
 
-fn place(path: &str) -> (&'static str, &str) {
+/// What kind of place a path leads to, and the rest of it.
+pub(crate) fn place(path: &str) -> (&'static str, &str) {
     let after = |rest: &'_ str, words: usize| -> usize {
         rest.match_indices('/').nth(words).map_or(rest.len(), |(at, _)| at)
     };
@@ -154,7 +155,9 @@ fn option(name: &str, value: &str) -> String {
         ("resourceVersion", "0") => "resourceVersion 0".to_owned(),
         ("fieldSelector", terms) => {
             let field = |term: &str| term.split(['=', '!']).next().unwrap_or_default().to_owned();
-            let fields: Vec<String> = terms.split(',').map(field).collect();
+            // Clients that are written in Go say them in any order.
+            let mut fields: Vec<String> = terms.split(',').map(field).collect();
+            fields.sort();
             format!("fieldSelector by {}", fields.join(","))
         }
         (_, "") => format!("an empty {name}"),

@@ -13,6 +13,7 @@ mod disk;
 mod error;
 mod ledger;
 mod memory;
+mod partial;
 mod record;
 mod restore;
 #[cfg(test)]
@@ -44,8 +45,8 @@ pub trait Storage: Send + 'static {
     /// The version of the last change that was stored; 0: there was none yet.
     fn version(&self) -> Version;
 
-    /// Stores a small value under a name of its own: what the server itself must remember, such as its keys.
-    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError>;
+    /// Stores small values under names of their own, all or none: what the server itself must remember, such as its keys.
+    fn keep(&mut self, values: &[(&str, &[u8])]) -> Result<(), StorageError>;
 
     /// The value under such a name.
     fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError>;

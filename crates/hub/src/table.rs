@@ -125,6 +125,30 @@ impl Columns {
     }
 }
 
+/// A scale as a table.
+pub(crate) fn of_scale(scale: &Value, now_seconds: u64) -> Value {
+    let metadata = &scale["metadata"];
+    let definition = |name: &str, value_type: &str| json!({ "name": name, "type": value_type, "format": "", "priority": 0, "description": "" });
+    let cells = json!([
+        metadata["name"],
+        scale["spec"]["replicas"].as_u64().unwrap_or_default(),
+        scale["status"]["replicas"].as_u64().unwrap_or_default(),
+        age::since(metadata["creationTimestamp"].as_str().unwrap_or_default(), now_seconds),
+    ]);
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+        "metadata": { "resourceVersion": metadata["resourceVersion"] },
+        "columnDefinitions": [
+            definition("Name", "string"), definition("Desired", "integer"),
+            definition("Available", "integer"), definition("Age", "string"),
+        ],
+        "rows": [{
+            "cells": cells,
+            "object": { "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata },
+        }],
+    })
+}
+
 impl Cell {
     /// Its value: of what a server knows by itself as it is kept, of all else as it is shown.
     fn value(&self, kept: &Stored, shown: &Stored, now_seconds: u64) -> Value {

@@ -14,6 +14,7 @@ mod kinds;
 mod tree;
 pub(crate) mod types;
 mod view;
+pub(crate) mod waiting;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -175,6 +176,7 @@ impl Round<'_, '_> {
         let object = self.machine.get(key).ok();
         match (key.kind.resource(), object) {
             ("workspaces", Some(workspace)) => self.follow_workspace(&workspace),
+            ("workspacetypes", Some(of)) => self.follow_type(&of),
             ("logicalclusters", Some(cluster)) => self.follow_initializing(&cluster),
             ("apibindings", Some(binding)) => {
                 if before.is_none() {
@@ -234,8 +236,12 @@ impl Round<'_, '_> {
         self.machine.create(key, body, &ours(Part::Whole), self.moment).map(drop)
     }
 
-    /// Lays a patch over an object or its status. What changes nothing writes nothing.
+    /// Lays a patch over an object or its status. What changes nothing writes nothing, and costs little: what follows from a
+    /// binding is looked at again after each write that followed from it.
     fn patch(&mut self, key: &Key, part: Part, patch: &Value) {
+        if self.machine.get(key).is_ok_and(|object| says(object.body(), patch)) {
+            return;
+        }
         // Somebody may have been faster; then the next change is followed.
         let _ = self.machine.patch(key, Patch::Merge(patch), &ours(part), self.moment);
     }
@@ -250,6 +256,18 @@ fn differs(before: &Stored, after: &Stored) -> bool {
     before.body()["spec"] != after.body()["spec"]
         || before.is_deleting() != after.is_deleting()
         || before.body()["status"]["phase"] != after.body()["status"]["phase"]
+}
+
+/// Whether an object says already what a merge patch would make it say.
+fn says(present: &Value, patch: &Value) -> bool {
+    match (present, patch) {
+        (Value::Object(present), Value::Object(patch)) => patch.iter().all(|(name, wanted)| {
+            present
+                .get(name)
+                .map_or_else(|| wanted.is_null(), |present| !wanted.is_null() && says(present, wanted))
+        }),
+        (present, wanted) => present == wanted,
+    }
 }
 
 /// The names under which an export is referred to.
@@ -289,7 +307,12 @@ fn conditions(present: &Value, wanted: &[(&str, bool, &str, &str)], now: &str) -
             condition
         })
         .collect();
-    out.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
+    // What sums up the others comes first, as in kcp.
+    let place = |condition: &Value| {
+        let what = condition["type"].as_str().unwrap_or_default();
+        (what != "Ready", what.to_owned())
+    };
+    out.sort_by_key(place);
     out.into()
 }
 
@@ -314,5 +337,30 @@ impl Workspaces {
         let kind = Arc::new(make()?);
         bound.insert(uid.to_owned(), Arc::clone(&kind));
         Some(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_that_changes_nothing_is_known() {
+        let present = json!({ "spec": { "a": 1, "list": [1, { "b": 2 }] }, "status": { "phase": "Bound" } });
+        for (patch, nothing) in [
+            (json!({}), true),
+            (json!({ "spec": { "a": 1 }, "status": { "phase": "Bound" } }), true),
+            (json!({ "spec": { "list": [1, { "b": 2 }], "gone": null } }), true),
+            (json!({ "spec": { "a": 2 } }), false),
+            (json!({ "spec": { "a": null } }), false),
+            (json!({ "spec": { "a": { "b": 1 } } }), false),
+            (json!({ "spec": { "list": [1] } }), false),
+            (json!({ "status": { "more": {} } }), false),
+        ] {
+            let mut patched = present.clone();
+            mailboat_object::merge::merge(&mut patched, &patch);
+            assert_eq!(patched == present, nothing, "{patch}");
+            assert_eq!(says(&present, &patch), nothing, "{patch}");
+        }
     }
 }

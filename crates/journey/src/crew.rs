@@ -69,7 +69,7 @@ impl Running {
 
     fn run<R: Role + Send + 'static>(sea: &Shared, mut process: Process<R>) -> Self {
         let clock = Arc::clone(sea);
-        let calendar: Calendar = Arc::new(move || lock(&clock).seconds());
+        let calendar: Calendar = Arc::new(move || lock(&clock).calendar());
         process.calendar(calendar);
         let (stop, stopped) = oneshot::channel();
         let pause = Pause::default();

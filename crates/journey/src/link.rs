@@ -330,6 +330,10 @@ impl Ways for Chart {
         Ok(Arc::new(Link { sea, who: self.who, server: CENTER, at: At::View(view), known: Arc::default() }))
     }
 
+    fn waiting(&self, _: &str, _: &ClusterId) -> Result<Arc<dyn Transport>, Fault> {
+        Err(Fault::new(FaultKind::Invalid, "no workspace waits to be prepared"))
+    }
+
     fn outside(&self, _: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>> {
         let fault = Fault::new(FaultKind::Invalid, "syncers are on board already, and none is installed");
         std::future::ready(Err(fault)).boxed()

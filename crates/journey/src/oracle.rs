@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL, StandardMarks};
+use mailboat_engine::want::Origin;
 use mailboat_machinery::{ListRequest, Machine, Stored};
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId};
 use mailboat_object::wire::{Call, Part, Verb};
-use serde_json::Value;
 
 use crate::kinds;
 use crate::sea::{CENTER, Sea, Who};
@@ -250,7 +250,7 @@ impl Oracle {
     /// whenever its syncer hears of it; what its user made since under the same name is another object, and none of it is
     /// in the mailbox.
     fn was_taken_out(&self, copy: &Stored) -> bool {
-        let of = mark_of(copy).and_then(|mark| mark["uid"].as_str().map(str::to_owned));
+        let of = mark_of(copy).map(|origin| origin.uid.to_string());
         of.is_some_and(|uid| self.taken_out.contains(&uid))
     }
 
@@ -413,28 +413,14 @@ pub(crate) fn is_marked(object: &Stored) -> bool {
     !object.metadata()["labels"][OWNER_LABEL].is_null()
 }
 
-/// What a mark says.
-fn mark_of(object: &Stored) -> Option<Value> {
-    serde_json::from_str(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?).ok()
+/// What a mark says of its source.
+fn mark_of(object: &Stored) -> Option<Origin> {
+    StandardMarks::origin(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?, &object.key)
 }
 
-/// The source that a mark names. What is the same there and at the origin is said once.
+/// The source that a mark names.
 fn origin_of(object: &Stored) -> Option<Key> {
-    let mark = mark_of(object)?;
-    let named = |member: &str, same: &Name| mark[member].as_str().map_or_else(|| same.clone(), Name::new);
-    let kind = mark["kind"].as_str().map_or_else(
-        || object.key.kind.clone(),
-        |kind| {
-            let (resource, group) = kind.split_once('.').unwrap_or((kind, ""));
-            KindId::new(group, resource)
-        },
-    );
-    Some(Key {
-        cluster: ClusterId::new(mark["cluster"].as_str()?),
-        kind,
-        namespace: named("namespace", &object.key.namespace),
-        name: named("name", &object.key.name),
-    })
+    mark_of(object).map(|origin| origin.key)
 }
 
 /// What stands in a cluster, if its kind is served.

@@ -125,6 +125,10 @@ pub enum Step {
     Silence(Site),
     /// It answers again.
     Speak(Site),
+    /// Somebody rejects all claims by which the center sees its copies in an edge's mailbox: they leave its view and stay.
+    RejectClaims(u8),
+    /// The calendar by which processes tell the time is set: so many seconds ahead of the servers', or behind.
+    Calendar(i32),
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -185,6 +189,12 @@ impl Script {
             // Mostly a burst, sometimes long enough for everything to come to rest.
             at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
             dice.step(center, edges, at, &mut lines);
+        }
+        // Drawn by itself, so that the others stay as they are.
+        let mut dice = Dice(Seeded(seed ^ 0x0ca1_e2da));
+        dice.calendar(at, &mut lines);
+        if center && dice.below(3) == 0 {
+            lines.push((dice.number(at), Step::RejectClaims(dice.below(edges.into()))));
         }
         lines.sort_by_key(|(at, _)| *at);
         Self { center, bound, edges, lines }
@@ -293,6 +303,19 @@ impl Dice {
             _ => Step::Noise(self.below(30)),
         };
         lines.push((now, step));
+    }
+
+    /// In some worlds the calendar of the processes is set to another time, by seconds, minutes or days, and mostly back.
+    fn calendar(&mut self, end: u64, lines: &mut Vec<Line>) {
+        if self.below(4) == 0 {
+            let by = [90, 3_600, 1_000_000][usize::from(self.below(3))];
+            let by = i32::try_from(self.number(by)).unwrap_or(0);
+            let at = self.number(end);
+            lines.push((at, Step::Calendar(if self.below(2) == 0 { by } else { -by })));
+            if self.below(3) > 0 {
+                lines.push((at + self.number(120_000), Step::Calendar(0)));
+            }
+        }
     }
 
     fn configure_syncer(&mut self, edge: u8) -> Step {

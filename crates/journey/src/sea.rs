@@ -72,6 +72,8 @@ pub(crate) struct Sea {
     pub(crate) truth: Truth,
     pub(crate) oracle: Oracle,
     pub(crate) report: Report,
+    /// How many seconds the processes' calendar is ahead of this world's.
+    pub(crate) skew: i32,
     /// What went wrong first.
     pub(crate) failure: Option<String>,
     pub(crate) log: Vec<String>,
@@ -96,6 +98,7 @@ impl Sea {
             bells: Vec::new(),
             noise: 0,
             silent: None,
+            skew: 0,
             truth: Truth::default(),
             oracle: Oracle::default(),
             report: Report::default(),
@@ -128,6 +131,11 @@ impl Sea {
     /// The calendar of this world.
     pub(crate) fn seconds(&self) -> u64 {
         BEGINNING + self.now() / 1_000
+    }
+
+    /// What the processes take for the time of day.
+    pub(crate) fn calendar(&self) -> u64 {
+        self.seconds().saturating_add_signed(i64::from(self.skew))
     }
 
     pub(crate) fn draw(&mut self, below: u64) -> u64 {

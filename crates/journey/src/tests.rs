@@ -1,6 +1,7 @@
 use super::*;
 use crate::script::{Cargo, Line, Site, Step};
 
+mod asked_again;
 mod bound;
 mod departed;
 mod ended;
@@ -54,10 +55,11 @@ fn a_mailbox_that_is_deleted_takes_nothing_along_at_the_edge() {
 fn a_copy_goes_whenever_its_syncer_hears_that_its_user_deleted_it() {
     let boat = |name| Step::Put(Site::Workload, Cargo::Boat, name, 0);
     let lines = vec![
-        (1, boat(4)),
         (9, boat(7)),
         (12, Step::Place(0, 1, 1)),
         (2_838, Step::Place(1, 0, 0)),
+        // Seconds after the binding of its kind: made within the same one, it could not be told whether it went with that.
+        (6_000, boat(4)),
         (11_220, Step::StallStreams(1)),
         (12_280, boat(4)),
         (67_505, Step::Delete(Site::Workload, Cargo::Boat, 4)),

@@ -112,6 +112,7 @@ pub fn rules(kind: &KindId) -> Rules {
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => Rules {
             generation: Generation::None,
             names: NameRule::PathSegment,
+            prepare: Some(rights::prepare_role),
             check: Some(rights::check_role),
             ..common
         },
@@ -120,6 +121,12 @@ pub fn rules(kind: &KindId) -> Rules {
             names: NameRule::PathSegment,
             defaults: Some(rights::default_binding),
             check: Some(rights::check_binding),
+            ..common
+        },
+        ("scheduling.k8s.io", "priorityclasses") => Rules {
+            generation: Generation::None,
+            defaults: Some(workload::default_priority_class),
+            prepare: Some(workload::prepare_priority_class),
             ..common
         },
         ("", "namespaces") => Rules {
@@ -220,6 +227,7 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::Spec,
             status: with_status(&[&["spec"]]),
             defaults: Some(workload::default_daemon_set),
+            prepare: Some(workload::prepare_daemon_set),
             check: Some(workload::check_daemon_set),
             ..common
         },
@@ -252,12 +260,17 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::Spec,
             status: with_status(&[&["metadata"], &["spec"]]),
             defaults: Some(definition::default_definition),
+            prepare: Some(definition::prepare_definition),
+            empty: json!({
+                "metadata": {}, "spec": { "names": {} },
+                "status": { "acceptedNames": { "kind": "", "plural": "" }, "conditions": null, "storedVersions": null },
+            }),
             check: Some(definition::check_definition),
             ..common
         },
         ("apiregistration.k8s.io", "apiservices") => Rules {
-            generation: Generation::Spec,
-            status: with_status(&[&["spec"]]),
+            generation: Generation::None,
+            status: with_status(&[&["metadata"], &["spec"]]),
             defaults: Some(network::default_api_service),
             ..common
         },

@@ -1,6 +1,7 @@
 //! One server: logical clusters whose objects share one resource version.
 
 mod admit;
+mod assign;
 mod collect;
 mod definition;
 mod delete;

@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 #[error("{} {}: {}", .0.code, .0.reason, .0.message)]
 pub struct Status(Box<StatusBody>, Details);
 
-/// Whether a refusal says that it has no details: real servers do where a generic part of them refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a refusal says beside its sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Details {
     IfAny,
+    /// That it has none: real servers say so where a generic part of them refuses.
     Always,
+    /// How an expired list can be gone on with all the same.
+    Continue(Box<str>),
 }
 
 /// One thing that is wrong with one field.
@@ -78,6 +81,9 @@ impl Status {
         if details != json!({}) || self.1 == Details::Always {
             status["details"] = details;
         }
+        if let Details::Continue(token) = &self.1 {
+            status["metadata"]["continue"] = (**token).into();
+        }
         status
     }
 
@@ -141,6 +147,11 @@ impl Status {
     pub fn conflict(kind: &KindId, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
         Self::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// 409: a part of an object is not in the state that this needs.
+    pub fn conflict_of(kind: &KindId, part: &str, name: &str, why: &str) -> Self {
+        Self::conflict(&KindId::new(kind.group(), &format!("{}/{part}", kind.resource())), name, why)
     }
 
     /// 409: an apply meets fields of other managers. Each cause is a field and its manager.
@@ -220,6 +231,13 @@ impl Status {
         Self::new(410, "Expired", message.into())
     }
 
+    /// The same, with a token by which the rest of the list can be had as it is now.
+    #[must_use]
+    pub fn continued_by(mut self, token: String) -> Self {
+        self.1 = Details::Continue(token.into());
+        self
+    }
+
     /// 504: the version lies in the future, and waiting for it was of no use.
     pub fn too_large_version(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
@@ -255,6 +273,26 @@ impl Status {
         let mut status = Self::new(429, "TooManyRequests", message.into());
         status.0.details.retry_after_seconds = Some(1);
         status
+    }
+
+    /// 429: a Pod must not go now, as the budget of its disruptions says; perhaps in so many seconds.
+    pub fn disruption(why: String, retry_after_seconds: Option<u64>) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let mut status = Self::new(429, "TooManyRequests", message.to_owned());
+        status.0.details.retry_after_seconds = retry_after_seconds;
+        let reason = "DisruptionBudget".to_owned();
+        status.because(vec![StatusCause { reason, field: String::new(), message: why }])
+    }
+
+    /// 500 for fields that are not as they must be: so real servers refuse where nobody made an error of it.
+    pub fn plain(errors: &[FieldError]) -> Self {
+        let told: Vec<String> =
+            errors.iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
+        let message = match told.as_slice() {
+            [one] => one.clone(),
+            _ => format!("[{}]", told.join(", ")),
+        };
+        Self::internal(message)
     }
 
     /// 500 without a reason: what real servers answer where they fail to say something better.

@@ -210,6 +210,32 @@ pub fn center_rights() -> [Value; 2] {
     role_and_binding(CENTER_GROUP, &rules)
 }
 
+/// What is to be written so that one of the center's rights is as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutRight {
+    /// It is not there: make it.
+    Make,
+    /// It says something else: lay this merge patch over it. A newer center may need more, and somebody may have changed to
+    /// whom it is given.
+    Patch(Value),
+}
+
+/// A ClusterRoleBinding that has the name of the center's, and gives another role. No server lets that be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it gives another role than the center's, and cannot be changed: delete it")]
+pub struct OtherRole;
+
+/// What is to be written of one of the center's rights, given what is there; `None`: nothing.
+pub fn put_right(found: Option<&Value>, wanted: &Value) -> Result<Option<PutRight>, OtherRole> {
+    let Some(found) = found else { return Ok(Some(PutRight::Make)) };
+    if found["roleRef"] != wanted["roleRef"] {
+        return Err(OtherRole);
+    }
+    let differs = |part: &&str| found[*part] != wanted[*part];
+    let part = ["rules", "subjects"].into_iter().find(differs);
+    Ok(part.map(|part| PutRight::Patch(json!({ part: wanted[part] }))))
+}
+
 /// A ClusterRole, and what gives it to the center.
 fn role_and_binding(name: &str, rules: &Value) -> [Value; 2] {
     use mailboat_api::names::object::CENTER_GROUP;
@@ -270,6 +296,29 @@ mod tests {
             assert_eq!(object["metadata"]["name"], key.name.as_str());
             assert!(KeptKubeconfig::is_of_it(object));
         }
+    }
+
+    #[test]
+    fn rights_are_made_where_they_are_missing_and_put_right_where_they_differ() {
+        let [role, binding] = center_rights();
+        assert_eq!(put_right(None, &role), Ok(Some(PutRight::Make)));
+        for wanted in [&role, &binding] {
+            let mut found = wanted.clone();
+            found["metadata"]["resourceVersion"] = "7".into();
+            assert_eq!(put_right(Some(&found), wanted), Ok(None));
+        }
+        let (mut older, mut given) = (role.clone(), binding.clone());
+        older["rules"].as_array_mut().unwrap().pop();
+        assert_eq!(
+            put_right(Some(&older), &role),
+            Ok(Some(PutRight::Patch(json!({ "rules": role["rules"] }))))
+        );
+        given["subjects"][0]["name"] = "somebody".into();
+        let subjects = json!({ "subjects": binding["subjects"] });
+        assert_eq!(put_right(Some(&given), &binding), Ok(Some(PutRight::Patch(subjects))));
+        let mut other = binding.clone();
+        other["roleRef"]["name"] = "cluster-admin".into();
+        assert_eq!(put_right(Some(&other), &binding), Err(OtherRole));
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!
 //! Reading order: [`names`] (who is who), [`mailbox`] (where we are), [`rights`] (what a syncer may), [`account`] (the
 //! mailbox's half), [`manifest`] (the edge's half), [`lifetime`], [`token`] and [`renewal`] (a token's life), [`removal`]
-//! (the way back); before all that, [`inventory`] (how an edge is described), [`workspace`] and [`kubeconfig`] (how one
+//! (the way back); before all that, [`inventory`] (how an edge is described), [`preparation`] (how a new workspace comes to let the center
+//! in), [`workspace`] and [`kubeconfig`] (how one
 //! gets from workspace to workspace).
 
 pub mod account;
@@ -21,6 +22,7 @@ pub mod lifetime;
 pub mod mailbox;
 pub mod manifest;
 pub mod names;
+pub mod preparation;
 pub mod removal;
 pub mod renewal;
 pub mod rights;

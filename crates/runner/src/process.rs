@@ -74,6 +74,8 @@ pub struct Process<R> {
 struct Place {
     nature: Nature,
     endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>,
+    /// Bindings vouch for what it shows.
+    vouched: bool,
     /// What the role was last told about what is served here.
     told: Option<Arc<Catalog>>,
     /// Ends the question what is served.
@@ -148,7 +150,7 @@ impl<R: Role> Process<R> {
     /// A cluster or workspace that is read and written as a whole.
     pub fn place(&mut self, place: &PlaceId, cluster: &ClusterId, transport: Arc<dyn Transport>) {
         self.carrier.reach(cluster, Arc::clone(&transport));
-        self.open(place, Nature::Whole(cluster.clone()), BTreeMap::from([(endpoint(), transport)]));
+        self.open(place, Nature::Whole(cluster.clone()), true, BTreeMap::from([(endpoint(), transport)]));
     }
 
     /// The role, to ask it.
@@ -255,6 +257,16 @@ impl<R: Role> Process<R> {
                     self.carrier.reach(&cluster, ways.workspace(&cluster));
                 }
             }
+            Order::ReachWaiting { cluster, view, workspace } => {
+                match self.ways.as_ref().map(|ways| ways.waiting(&view, &workspace)) {
+                    Some(Ok(transport)) => self.carrier.reach(&cluster, transport),
+                    Some(Err(fault)) => tracing::error!(%workspace, %fault, "its view cannot be used"),
+                    None => {}
+                }
+            }
+            Order::Leave(place, cluster) => {
+                self.followers.store_mut().forget(&place, &cluster, &mut self.news);
+            }
             Order::ReachBy(id, cluster, kubeconfig) => {
                 let Some(ways) = &self.ways else { return };
                 let opening = ways.outside(&kubeconfig);
@@ -310,36 +322,32 @@ impl<R: Role> Process<R> {
 
     fn open_at(&mut self, place: &PlaceId, at: Where) {
         let Some(ways) = &self.ways else { return };
+        let vouched = !matches!(at, Where::Waiting(_));
         let (nature, endpoints) = match at {
             Where::Workspace(cluster) => {
                 let transport = ways.workspace(&cluster);
                 (Nature::Whole(cluster), BTreeMap::from([(endpoint(), transport)]))
             }
-            Where::View(urls) => {
-                let mut endpoints = BTreeMap::new();
-                for url in urls {
-                    match ways.view(&url) {
-                        Ok(transport) => drop(endpoints.insert(EndpointId(url), transport)),
-                        // Its clusters stay unknown: an endpoint that is not read shows nothing to be absent.
-                        Err(fault) => {
-                            tracing::error!(%place, %fault, "an endpoint of the view cannot be used");
-                        }
-                    }
-                }
-                (Nature::View, endpoints)
-            }
+            Where::View(urls) => (Nature::View, endpoints(&**ways, place, urls)),
+            Where::Waiting(url) => (Nature::View, endpoints(&**ways, place, [url])),
         };
-        self.open(place, nature, endpoints);
+        self.open(place, nature, vouched, endpoints);
         // If it has shards, a backup may be restored to one of them alone; doubting the others, too, costs no more than a
         // list of each.
         self.followers.store_mut().served_by(place, &Name::new(CENTER));
     }
 
-    fn open(&mut self, id: &PlaceId, nature: Nature, endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>) {
+    fn open(
+        &mut self,
+        id: &PlaceId,
+        nature: Nature,
+        vouched: bool,
+        endpoints: BTreeMap<EndpointId, Arc<dyn Transport>>,
+    ) {
         let names = endpoints.keys().cloned();
         self.followers.store_mut().open(id, nature.clone(), names, &mut self.news);
         let (told, asking) = self.places.remove(id).map_or((None, None), |place| (place.told, place.asking));
-        self.places.insert(id.clone(), Place { nature, endpoints, told, asking });
+        self.places.insert(id.clone(), Place { nature, endpoints, vouched, told, asking });
         self.ask_what_is_served(id, Duration::ZERO);
         self.follow();
     }
@@ -401,7 +409,7 @@ impl<R: Role> Process<R> {
 
     fn wanted_feeds(&self) -> BTreeMap<FeedId, Interest> {
         // What a view shows is believed only as far as its bindings vouch for it.
-        let views = self.places.iter().filter(|(_, place)| place.nature == Nature::View);
+        let views = self.places.iter().filter(|(_, place)| place.nature == Nature::View && place.vouched);
         let bindings: Vec<Interest> = views.map(|(id, _)| bindings_of(id)).collect();
         let mut wanted = BTreeMap::new();
         for interest in merge(self.interests.iter().chain(&bindings)) {
@@ -485,6 +493,23 @@ fn what_is_served(
         }
     }
     .boxed()
+}
+
+/// The endpoints of a view that can be used. The clusters of others stay unknown: an endpoint that is not read shows nothing
+/// to be absent.
+fn endpoints(
+    ways: &dyn Ways,
+    place: &PlaceId,
+    urls: impl IntoIterator<Item = Name>,
+) -> BTreeMap<EndpointId, Arc<dyn Transport>> {
+    let mut endpoints = BTreeMap::new();
+    for url in urls {
+        match ways.view(&url) {
+            Ok(transport) => drop(endpoints.insert(EndpointId(url), transport)),
+            Err(fault) => tracing::error!(%place, %fault, "an endpoint of the view cannot be used"),
+        }
+    }
+    endpoints
 }
 
 fn bindings_of(view: &PlaceId) -> Interest {

@@ -17,6 +17,9 @@ pub trait Ways: Send + Sync {
     /// To all workspaces that a view shows at one of its endpoints, to read.
     fn view(&self, url: &str) -> Result<Arc<dyn Transport>, Fault>;
 
+    /// To one workspace that waits to be prepared, through the view that shows it.
+    fn waiting(&self, url: &str, id: &ClusterId) -> Result<Arc<dyn Transport>, Fault>;
+
     /// To a cluster outside, by a kubeconfig that somebody else wrote.
     fn outside(&self, kubeconfig: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>>;
 }
@@ -28,6 +31,10 @@ impl Ways for Connection {
 
     fn view(&self, url: &str) -> Result<Arc<dyn Transport>, Fault> {
         Ok(Arc::new(Self::view(self, url)?.all()))
+    }
+
+    fn waiting(&self, url: &str, id: &ClusterId) -> Result<Arc<dyn Transport>, Fault> {
+        Ok(Arc::new(Self::view(self, url)?.cluster(id)))
     }
 
     fn outside(&self, kubeconfig: &Kubeconfig) -> BoxFuture<'static, Result<Arc<dyn Transport>, Fault>> {

@@ -18,6 +18,7 @@ pub mod orders;
 pub mod player;
 pub mod script;
 
+mod claims;
 mod definitions;
 mod failure;
 mod namespaces;
@@ -26,6 +27,7 @@ mod process;
 mod report;
 mod roles;
 mod servers;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod truth;

@@ -14,7 +14,7 @@ use crate::servers::{
     Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
     workspace_of,
 };
-use crate::truth::{Ending, Read, Source};
+use crate::truth::{Ending, Read};
 use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
 /// No source has had so many lives: a look that whoever made it does not remember.
@@ -237,15 +237,18 @@ impl Oracle {
         }
         let forgets = in_the_past(servers) || servers.truth.identity > 0;
         // Versions are all that tells a restored server. Our own writes may bring it as far again as it was before anybody
-        // who follows it has looked; then what the backup lost is as it was known, and only a new process finds it missing.
+        // who follows it has looked; then what the backup lost is as it was known, be it a source or a placement that was
+        // changed since, and only a new process finds it otherwise.
         let unnoticed = in_the_past(servers) && !process.noticed_the_past;
-        let lost = |source: &Source| unnoticed && source.ended == Some(Ending::Lost);
         let sources = servers.truth.sources.iter();
-        let names: BTreeMap<String, bool> = sources
-            .map(|((workspace, name), source)| (format!("{}{name}", prefix_of(*workspace)), lost(source)))
-            .collect();
-        let slots = (0..edges).flat_map(|number| {
-            names.iter().map(move |(name, lost)| (key(edge(number), boats(), name), *lost))
+        let slots = sources.flat_map(|((workspace, name), source)| {
+            let lost = source.ended == Some(Ending::Lost);
+            (0..edges).map(move |number| {
+                let selected = servers.truth.selects(*workspace, name, number);
+                let known = process.selects(&source_key(*workspace, name), number);
+                let slot = key(edge(number), boats(), &format!("{}{name}", prefix_of(*workspace)));
+                (slot, unnoticed && (lost || selected != known))
+            })
         });
         let open = |(slot, lost): &(Key, bool)| match servers.get(slot) {
             Some(_) => *lost || process.says_why(slot) || self.unaware.contains(slot),
@@ -288,6 +291,7 @@ impl Oracle {
                 let wanted = state.ended.is_none()
                     && servers.truth.selects(*workspace, source, number)
                     && !of.dying
+                    && !lost_its_configuration(servers)
                     && !strange;
                 let slot = key(edge(number), boats(), &name);
                 if wanted && !standing.contains_key(&name) && !in_the_past(servers) {
@@ -343,7 +347,8 @@ impl Oracle {
         let selected = servers.truth.selects(workspace, &name, edge);
         if let Some(source) = source.filter(|source| selected && !source.is_deleting()) {
             let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
-            if (in_the_past(servers) || strange) && process.says_why(slot) {
+            let doubtful = in_the_past(servers) || strange || lost_its_configuration(servers);
+            if doubtful && process.says_why(slot) {
                 return Ok(());
             }
             if source.body()["spec"] != copy.body()["spec"] {
@@ -358,7 +363,8 @@ impl Oracle {
         }
         let lost = servers.truth.ending(workspace, &name) == Some(Ending::Lost);
         let saw_the_past = self.past_shown && process.saw_the_past_of(&source_key(workspace, &name));
-        let doubtful = lost || state.dying || state.identity > 0 || saw_the_past;
+        let doubtful =
+            lost || state.dying || state.identity > 0 || saw_the_past || lost_its_configuration(servers);
         let held = process.holds_back(slot);
         let unsure = self.past_shown && process.saw_a_past_configuration();
         // Configuration or sources that a restored backup lost go on as they were known.
@@ -396,6 +402,11 @@ fn slot_of(written: &Key) -> Key {
 /// it, and nobody does here.
 fn in_the_past(servers: &Servers) -> bool {
     servers.truth.restored_from.is_some()
+}
+
+/// Whether the workspace went in which all configuration is: a new process does not know any more what it asked for.
+fn lost_its_configuration(servers: &Servers) -> bool {
+    servers.truth.workspace(Workspace::Workload).dying
 }
 
 /// A foreign object is as its user left it, and nothing in it is ours.

@@ -7,43 +7,59 @@ const BEGIN: u64 = 60_000;
 /// How long after one thing the next one disappears: before anybody can have heard, while they are at it, long after.
 const GAPS: [u64; 3] = [20, 2_000, 45_000];
 
-/// All of them: for each sort of workspace, each order of what can disappear there, and each gap; and once more with sources
-/// that wait for their copies, at one gap.
+/// All of them: for each sort of workspace, each order of what can disappear there, and each gap; and at one gap once more with
+/// sources that wait for their copies, and with the way to the source in place of its configuration.
 pub fn all() -> Vec<Script> {
     let mut scripts = Vec::new();
     for workspace in [Workspace::Workload, Workspace::Mailbox, Workspace::Bound(0)] {
-        for order in permutations(&disappearing(workspace)) {
+        for order in permutations(&disappearing(workspace, configuration(workspace))) {
             scripts.extend(GAPS.iter().map(|gap| script(workspace, &order, *gap)));
             if !matches!(workspace, Workspace::Bound(_)) {
                 scripts.push(Script { waits: true, ..script(workspace, &order, GAPS[1]) });
             }
         }
+        for order in way(workspace).iter().flat_map(|way| permutations(&disappearing(workspace, way.clone())))
+        {
+            scripts.push(script(workspace, &order, GAPS[1]));
+        }
     }
     scripts
 }
 
-/// What can disappear from under a delivered object; the process that knows of it, and the link to its source, too.
-fn disappearing(workspace: Workspace) -> Vec<Step> {
-    let mut steps = vec![
+/// What can disappear from under a delivered object; the process that knows of it, too, and something besides.
+fn disappearing(workspace: Workspace, besides: Step) -> Vec<Step> {
+    vec![
         Step::Delete(workspace, 1),
         Step::DropNamespace(workspace, 1),
         Step::DropKind(workspace),
         Step::DropWorkspace(workspace),
         Step::Crash(1_500),
-    ];
+        besides,
+    ]
+}
+
+/// What tells that it is to be delivered.
+fn configuration(workspace: Workspace) -> Step {
     match workspace {
-        Workspace::Workload => steps.push(Step::Displace(0)),
-        Workspace::Mailbox => steps.push(Step::Partition(0)),
-        Workspace::Bound(_) => steps.push(Step::LoseUrl),
+        Workspace::Workload => Step::Displace(0),
+        Workspace::Mailbox | Workspace::Bound(_) => Step::Unconfigure(workspace),
     }
-    steps
+}
+
+/// By which its source is read, where that is not the way by which the configuration is.
+fn way(workspace: Workspace) -> Option<Step> {
+    match workspace {
+        Workspace::Workload => None,
+        Workspace::Mailbox => Some(Step::Partition(0)),
+        Workspace::Bound(_) => Some(Step::LoseUrl),
+    }
 }
 
 fn script(workspace: Workspace, order: &[Step], gap: u64) -> Script {
     let mut lines: Vec<_> = (0..3).map(|name| (u64::from(name), Step::Put(workspace, name, 0))).collect();
     lines.push((5, Step::Place(0, 0, 0b11)));
     lines.extend((0..).map(|at| BEGIN + at * gap).zip(order.iter().cloned()));
-    Script { edges: 2, waits: false, lines }
+    Script { edges: 2, waits: false, claims: false, lines }
 }
 
 /// Every order of some things.
@@ -68,9 +84,9 @@ mod tests {
 
     #[test]
     fn every_order_is_there_once() {
-        let orders = permutations(&disappearing(Workspace::Mailbox));
+        let orders = permutations(&disappearing(Workspace::Mailbox, configuration(Workspace::Mailbox)));
         let different: BTreeSet<String> = orders.iter().map(|order| format!("{order:?}")).collect();
         assert_eq!((orders.len(), different.len()), (720, 720));
-        assert_eq!(all().len(), 3 * 720 * GAPS.len() + 2 * 720);
+        assert_eq!(all().len(), 3 * 720 * GAPS.len() + 2 * 720 + 2 * 720);
     }
 }

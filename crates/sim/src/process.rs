@@ -1,17 +1,17 @@
 //! The process under test: the real store, followers and engine, and what a role does around them. It knows
 //! nothing but what it is told; when it ends, all of it is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_engine::engine::{Engine, Next, Options as EngineOptions, Ticket};
 use mailboat_engine::look::{Look, Serving};
 use mailboat_engine::mark::{Marked, Marks, OwnerId};
+use mailboat_engine::plan::ChangeId;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteId};
-use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
-use mailboat_object::object::{Keep, Limits};
-use mailboat_object::wire::{Abilities, Call, Fault, Reply};
+use mailboat_object::object::{Keep, Limits, Object, Place};
+use mailboat_object::wire::{Abilities, Call, Fault, Reply, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
 use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::{Nature, Store};
@@ -20,15 +20,19 @@ use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
 use crate::roles::{
-    FINALIZER, MANAGER, OWNER, bindings, boats, bound, edge, edge_syncer, mailbox, marks, namespaces,
-    placements, publisher, skiffs, translator, view, workload,
+    FINALIZER, MANAGER, OWNER, SimRoute, bindings, boats, bound, edge, mailbox, marks, namespaces,
+    placements, route_of, skiffs, view, workload,
 };
 use crate::script::{BOUND, Script};
 use crate::servers::{Servers, kind_name};
+use crate::tally::{Confirmed, Tally, asker};
 use crate::truth::Read;
 
 /// A look at the configuration that failed is tried again after so many milliseconds.
 const LOOK_AGAIN_AFTER: u64 = 10_000;
+
+/// So few sources are evaluated in one turn, so that no scope is evaluated in one.
+const EVALUATIONS: usize = 3;
 
 /// What the process asks of the world.
 #[derive(Clone, Debug)]
@@ -48,14 +52,18 @@ pub(crate) struct Process {
     store: Store,
     engine: Engine,
     pub(crate) followers: Vec<FollowerState>,
-    routes: BTreeMap<Name, Digest>,
+    routes: BTreeMap<Name, Arc<SimRoute>>,
     configuration: Configuration,
     mutations: Mutations,
     seed: u64,
+    edges: u8,
     /// Whether sources wait for their copies.
     waits: bool,
     /// It was noticed that the center went back in time.
     pub(crate) noticed_the_past: bool,
+    tally: Tally,
+    /// What is written at edges, until it is answered.
+    writing: BTreeMap<Ticket, Key>,
 }
 
 /// A follower, what was asked for it last, and which state of the center it has read.
@@ -63,6 +71,8 @@ pub(crate) struct FollowerState {
     pub(crate) follower: Follower,
     /// The cluster that it reads; none if it reads a view over many.
     pub(crate) cluster: Option<ClusterId>,
+    /// The server that it reads.
+    pub(crate) server: usize,
     pub(crate) kind: KindId,
     asked: Option<Turn>,
     /// When a page or a probe was last asked for, in milliseconds.
@@ -82,21 +92,24 @@ struct Configuration {
     /// When to look again, if a look failed.
     look_at: Option<u64>,
     known: bool,
+    /// It was known before.
+    was_known: bool,
 }
 
 impl FollowerState {
     /// Whether it follows the center, in one workspace or through the view.
     fn is_at_center(&self) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| Servers::of(cluster) == 0)
+        self.server == 0
     }
 }
 
 impl Process {
     pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
-        let Script { edges, waits, .. } = *script;
+        let Script { edges, waits, claims, .. } = *script;
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
-        let options = EngineOptions { finalizer: Some(Name::new(FINALIZER)), ..EngineOptions::default() };
+        let finalizer = Some(Name::new(FINALIZER));
+        let options = EngineOptions { finalizer, evaluations: EVALUATIONS, ..EngineOptions::default() };
         let mut process = Self {
             store: Store::new(),
             engine: Engine::new(owner, Name::new(MANAGER), marks, options),
@@ -105,8 +118,11 @@ impl Process {
             configuration: Configuration::default(),
             mutations,
             seed,
+            edges,
             waits,
             noticed_the_past: false,
+            tally: Tally::default(),
+            writing: BTreeMap::new(),
         };
         let mut news = Vec::new();
         process.follow(&workload(), &[placements(), boats()], &mut news);
@@ -118,12 +134,14 @@ impl Process {
         for number in 0..edges {
             // Not everybody may read namespaces: where they are not shown, a refusal tells that one is missing.
             let kinds = [boats(), namespaces()];
-            process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
+            if claims && number + 1 == edges {
+                process.follow_by_claim(&edge(number), &mut news);
+                process.tally.claimed = Some(edge(number));
+            } else {
+                process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
+            }
             let id = DestinationId(u32::from(number));
             process.engine.destination(Destination { id, cluster: edge(number) });
-        }
-        for route in [edge_syncer(waits), publisher()] {
-            process.engine.configure(&process.store, &route.head().id.clone(), Some(Arc::new(route)));
         }
         if mutations.configuration_known_early {
             process.engine.configuration_known(Some(1));
@@ -147,11 +165,19 @@ impl Process {
         self.follow_at(&place, Some(cluster), kinds, news);
     }
 
+    /// What stands in a cluster is shown by a view, as long as a binding there accepts the claim on it.
+    fn follow_by_claim(&mut self, cluster: &ClusterId, news: &mut Vec<News>) {
+        let place = PlaceId(cluster.0.clone());
+        self.store.open(&place, Nature::View, [endpoint()], news);
+        self.engine.cluster(cluster.clone(), Abilities { apply: true, whole: true });
+        self.follow_at(&place, None, &[bindings(), boats()], news);
+    }
+
     /// The export's endpoint slice was read: its view is open where it says, or nowhere.
     fn open_view(&mut self, url: bool, news: &mut Vec<News>) {
         self.store.open(&view(), Nature::View, url.then(endpoint), news);
         self.store.served_by(&view(), &center());
-        for one in self.followers.iter_mut().filter(|one| one.cluster.is_none()) {
+        for one in self.followers.iter_mut().filter(|one| one.cluster.is_none() && one.server == 0) {
             one.follower.stop();
         }
         if url {
@@ -193,6 +219,7 @@ impl Process {
                 self.followers.push(FollowerState {
                     follower,
                     cluster: cluster.cloned(),
+                    server: Servers::of(&ClusterId(place.0.clone())),
                     kind: kind.clone(),
                     asked: None,
                     asked_at: 0,
@@ -224,6 +251,11 @@ impl Process {
     }
 
     pub(crate) fn done(&mut self, now: u64, ticket: Ticket, reply: Result<Reply, Fault>) -> Option<Request> {
+        if let (Some(slot), Ok(reply)) = (self.writing.remove(&ticket), &reply)
+            && let Ok(copy) = Object::decode(&reply.body, &Place::of(&slot, MANAGER, Keep::Whole))
+        {
+            self.tally.stands(&copy);
+        }
         match self.engine.done(now, &self.store, ticket, reply) {
             Some(Next::Call(ticket, call)) => Some(Request::Call(ticket, call, self.built_on())),
             _ => None,
@@ -248,9 +280,10 @@ impl Process {
         }
     }
 
-    /// All that there is to ask now, and when to ask again.
-    pub(crate) fn next(&mut self, now: u64) -> (Vec<Request>, Option<u64>) {
+    /// All that there is to ask now, and when to ask again. `words`: what users confirmed and have not taken back.
+    pub(crate) fn next(&mut self, now: u64, words: &BTreeSet<ChangeId>) -> (Vec<Request>, Option<u64>) {
         let mut requests = Vec::new();
+        self.tally.assign(&self.store, self.edges, &self.routes);
         let mut wake: Option<u64> = None;
         let mut at = |time: u64| wake = Some(wake.map_or(time, |wake| wake.min(time)));
         for feed in self.store.take_relists() {
@@ -294,16 +327,48 @@ impl Process {
         loop {
             match self.engine.next(now, &self.store) {
                 Next::Again => {}
+                Next::Idle | Next::WaitUntil(_) if self.take_words(words) => {}
                 Next::Idle => break,
                 Next::WaitUntil(time) => {
                     at(time.max(now + 1));
                     break;
                 }
                 Next::Look(ticket, source) => requests.push(Request::Look(ticket, source)),
-                Next::Call(ticket, call) => requests.push(Request::Call(ticket, call, self.built_on())),
+                Next::Call(ticket, call) => {
+                    let writes = matches!(call.verb, Verb::Apply { .. } | Verb::Create { .. });
+                    if writes && call.key.kind == boats() && Servers::of(&call.key.cluster) > 0 {
+                        self.writing.insert(ticket, call.key.clone());
+                    }
+                    requests.push(Request::Call(ticket, call, self.built_on()));
+                }
             }
         }
         (requests, wake)
+    }
+
+    /// Lets go what users confirmed, if it is that which is held. True if something was.
+    fn take_words(&mut self, words: &BTreeSet<ChangeId>) -> bool {
+        if words.is_empty() {
+            return false;
+        }
+        let held = self.engine.held_by_scope().filter(|(_, change, _)| words.contains(change));
+        let confirmed: Vec<_> = held.map(|(scope, change, _)| (scope.clone(), change)).collect();
+        confirmed.into_iter().fold(false, |any, (scope, change)| self.engine.confirm(&scope, change) || any)
+    }
+
+    /// What is held: the name of each change, and what would go by it.
+    pub(crate) fn held(&self) -> Vec<(ChangeId, Confirmed)> {
+        let losers = |scope| self.engine.losers(scope).map(|(slot, object)| (slot.clone(), object.clone()));
+        self.engine.held_by_scope().map(|(scope, change, _)| (change, losers(scope).collect())).collect()
+    }
+
+    /// Whether what it wants at once is not a mass withdrawal that nobody confirmed.
+    pub(crate) fn asked_first(&mut self, requests: &[Request], confirmed: &Confirmed) -> Result<(), String> {
+        let calls = requests.iter().filter_map(|request| match request {
+            Request::Call(_, call, _) => Some(call),
+            _ => None,
+        });
+        self.tally.check(&self.store, calls, self.configuration.was_known, confirmed)
     }
 
     /// How a slot stands, for people.
@@ -335,6 +400,12 @@ impl Process {
                     | Verdict::Waiting(Wait::Undecided(_) | Wait::Rest | Wait::Unheard | Wait::SourceCluster)
             )
         )
+    }
+
+    /// Whether a source goes to an edge, by all that the process was shown.
+    pub(crate) fn selects(&self, source: &Key, edge: u8) -> bool {
+        let source = self.store.get(source).present();
+        source.is_some_and(|source| asker(&self.routes, source, edge).is_some())
     }
 
     /// Whether a source is in doubt because its server showed an older state than before.
@@ -375,6 +446,7 @@ impl Process {
                 self.engine.observe(&self.store, piece);
                 match piece {
                     News::Object(change) => {
+                        self.tally.shown(change);
                         configured |= change.key.kind == placements();
                         if let Seen::Present(target) = &change.now
                             && let Marked::Ours(mark) = marks().read(target)
@@ -385,6 +457,7 @@ impl Process {
                     }
                     News::CaughtUp { .. } | News::Stalled { .. } => {}
                     News::Scope { kind, place, known, .. } => {
+                        self.tally.learned();
                         configured |= *kind == placements();
                         let at_center = *place == view() || Servers::of(&ClusterId(place.0.clone())) == 0;
                         self.noticed_the_past |= at_center && *known == Err(Doubt::WentBack);
@@ -422,14 +495,17 @@ impl Process {
 
     fn configure_present(&mut self) -> Vec<Name> {
         let Ok(range) = self.store.range(&workload(), &placements(), None) else { return Vec::new() };
-        let routes: Vec<_> = range.map(|placement| translator(placement, self.waits)).collect();
+        let routes: Vec<_> = range.map(|placement| route_of(placement, self.waits)).collect();
         let mut present = Vec::new();
         for route in routes {
             let id = route.head().id.clone();
             present.push(id.0.clone());
-            let configuration = route.head().configuration;
-            if self.routes.insert(id.0.clone(), configuration) != Some(configuration) {
-                self.engine.configure(&self.store, &id, Some(Arc::new(route)));
+            let known = self.routes.get(&id.0).map(|route| route.head().configuration);
+            if known != Some(route.head().configuration) {
+                let route = Arc::new(route);
+                self.routes.insert(id.0.clone(), Arc::clone(&route));
+                self.tally.learned();
+                self.engine.configure(&self.store, &id, Some(route));
             }
         }
         present
@@ -440,9 +516,10 @@ impl Process {
         let gone: Vec<Name> = self.routes.keys().filter(|name| !present.contains(name)).cloned().collect();
         for name in gone {
             self.routes.remove(&name);
+            self.tally.learned();
             self.engine.configure(&self.store, &RouteId(name), None);
         }
-        self.configuration.known = true;
+        (self.configuration.known, self.configuration.was_known) = (true, true);
         self.engine.configuration_known(Some(revision));
     }
 }

@@ -17,6 +17,8 @@ pub struct Report {
     pub starts: u64,
     /// How many copies stood at edges in the end.
     pub arrived: u64,
+    /// How many mass withdrawals somebody confirmed.
+    pub confirmed: u64,
     /// How often a process ended between a first delivery that met a foreign object and its letting go. Until
     /// somebody looks, such an object bears our mark; what is done to it then is not counted as a failure.
     pub cut_short: u64,
@@ -33,6 +35,7 @@ impl Report {
         self.deletions += other.deletions;
         self.starts += other.starts;
         self.arrived += other.arrived;
+        self.confirmed += other.confirmed;
         self.cut_short += other.cut_short;
         self.unknowable += other.unknowable;
     }
@@ -49,9 +52,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { digest, events, writes, deletions, starts, arrived, cut_short, unknowable } = self;
+        let Self { digest, events, writes, deletions, starts, arrived, confirmed, cut_short, unknowable } =
+            self;
         write!(f, "{events} events, {writes} writes, {deletions} of them deletions, {starts} starts; ")?;
-        write!(f, "{arrived} copies at edges in the end, {cut_short} cut short, {unknowable} unknowable; ")?;
+        write!(f, "{arrived} copies at edges in the end, {confirmed} mass withdrawals confirmed, ")?;
+        write!(f, "{cut_short} cut short, {unknowable} unknowable; ")?;
         write!(f, "digest {digest:016x}")
     }
 }

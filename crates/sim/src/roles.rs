@@ -11,6 +11,8 @@ use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use serde_json::{Value, json};
 
+use crate::script::Workspace;
+
 /// Whose all copies in the simulated world are.
 pub(crate) const OWNER: &str = "sim";
 /// Under which field manager they are written.
@@ -25,6 +27,16 @@ pub(crate) const MAILBOX_PREFIX: &str = "mb-";
 /// What copies from a bound workspace are called at the edge, before the source's name.
 pub(crate) fn bound_prefix(number: u8) -> String {
     format!("b{number}-")
+}
+
+/// What tells a route to carry all that stands in a workspace: the name of an object among the placements. None of the
+/// workload workspace, where each placement is a route.
+pub(crate) fn configured_by(workspace: Workspace) -> Option<&'static str> {
+    match workspace {
+        Workspace::Workload => None,
+        Workspace::Mailbox => Some("syncer"),
+        Workspace::Bound(_) => Some("publisher"),
+    }
 }
 
 /// The workload workspace.
@@ -144,8 +156,28 @@ fn sources(cluster: &ClusterId) -> [Sources; 1] {
     [Sources { place: PlaceId(cluster.0.clone()), cluster: Some(cluster.clone()), kind: boats() }]
 }
 
+impl SimRoute {
+    /// Whether a source of the workload workspace goes to an edge, by its number.
+    pub(crate) fn places(&self, source: &Object, edge: u8) -> bool {
+        let selected = self
+            .label
+            .as_ref()
+            .is_some_and(|label| source.label(PLACE_LABEL).is_some_and(|own| own == *label));
+        selected && self.to.iter().any(|to| to.0 == u32::from(edge))
+    }
+}
+
+/// The route that an object among the placements asks for.
+pub(crate) fn route_of(placement: &Object, waits: bool) -> SimRoute {
+    match placement.key.name.as_str() {
+        "syncer" => edge_syncer(waits),
+        "publisher" => publisher(),
+        _ => translator(placement, waits),
+    }
+}
+
 /// The translator's route of one placement, from the placement as it was seen. Its sources wait for their copies, or do not.
-pub(crate) fn translator(placement: &Object, waits: bool) -> SimRoute {
+fn translator(placement: &Object, waits: bool) -> SimRoute {
     let spec = placement.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
     let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let name = Name::new(&format!("placement/{}", placement.key.name));
@@ -159,7 +191,7 @@ pub(crate) fn translator(placement: &Object, waits: bool) -> SimRoute {
 }
 
 /// The edge syncer's route: all that stands in the mailbox, to the first edge, and its status back.
-pub(crate) fn edge_syncer(waits: bool) -> SimRoute {
+fn edge_syncer(waits: bool) -> SimRoute {
     let name = Name::new("syncer");
     SimRoute {
         head: RouteHead::new(name).reading(sources(&mailbox())).configured(digest_of_value(&json!("syncer"))),
@@ -171,7 +203,7 @@ pub(crate) fn edge_syncer(waits: bool) -> SimRoute {
 }
 
 /// The publisher's route: all that the view shows, as another kind, to the first edge, and its status back.
-pub(crate) fn publisher() -> SimRoute {
+fn publisher() -> SimRoute {
     let name = Name::new("publisher");
     SimRoute {
         head: RouteHead::new(name)

@@ -53,6 +53,10 @@ pub enum Step {
     Displace(u8),
     /// A user deletes a placement and creates it under another name at once.
     Rename(u8, u8),
+    /// A user deletes what tells a route to carry all that stands in the mailbox, or in the bound workspaces.
+    Unconfigure(Workspace),
+    /// A user tells it so again.
+    Configure(Workspace),
     /// No request reaches this server, and no answer leaves it.
     Partition(u8),
     /// It is reached again; half of its streams stay dead.
@@ -97,6 +101,12 @@ pub enum Step {
     /// The process stands still for so many milliseconds, as on a machine that is moved or overloaded, and then finds that
     /// the world went on.
     Pause(u32),
+    /// The process's clock jumps ahead by so many milliseconds, as when a machine wakes up; the world has not gone on.
+    Jump(u32),
+    /// Somebody confirms whatever is held back because it is much, and does not take that word back.
+    Confirm,
+    /// Somebody accepts the claim by which copies at the last edge are seen, or rejects it; they stay.
+    Claim(bool),
     /// From now on so many requests in a hundred go wrong.
     Noise(u8),
 }
@@ -112,6 +122,8 @@ impl Step {
                 | Self::Place(..)
                 | Self::Displace(_)
                 | Self::Rename(..)
+                | Self::Unconfigure(_)
+                | Self::Configure(_)
                 | Self::DropKind(_)
                 | Self::DropNamespace(..)
                 | Self::ChangeKind(_)
@@ -138,6 +150,8 @@ pub struct Script {
     pub edges: u8,
     /// Whether sources bear a finalizer and wait for their copies, where they are not seen through a view.
     pub waits: bool,
+    /// Whether what stands at the last edge is seen by a permission claim.
+    pub claims: bool,
     /// What happens, sorted by time.
     pub lines: Vec<Line>,
 }
@@ -146,10 +160,20 @@ pub struct Script {
 pub(crate) const BOUND: u8 = 3;
 /// In one of so many seeds sources wait for their copies.
 const WAITS_OF: u64 = 4;
+/// In one of so many seeds what stands at the last edge is seen by a claim.
+const CLAIMS_OF: u64 = 5;
 /// Sources have so many names.
 const NAMES: u64 = 8;
 /// Sources have one of so many labels, and placements select one.
 const LABELS: u64 = 3;
+/// One of so many seeds has a crowd: many sources of one label, which one placement sends to an edge or two.
+const CROWDED_OF: u64 = 3;
+/// How many they are.
+const CROWD: u8 = 14;
+/// A crowd is told something so many times.
+const WAVES: u64 = 4;
+/// How long after a wave somebody answers what is asked, and how long after that all is put back, in milliseconds at most.
+const ANSWERED_WITHIN: u64 = 60_000;
 /// Placements have so many names.
 const PLACEMENTS: u64 = 3;
 
@@ -172,8 +196,20 @@ impl Script {
             at += if dice.below(6) == 0 { dice.number(60_000) } else { dice.number(1_500) };
             dice.step(edges, &mut at, &mut lines);
         }
+        if seed.is_multiple_of(CROWDED_OF) && edges < 5 {
+            // Drawn by itself, so that the others stay as they are.
+            Dice(Seeded(seed ^ 0x00c0_3d00)).crowd(edges, at, &mut lines);
+        }
+        let mut dice = Dice(Seeded(seed ^ 0x00c0_2f16));
+        dice.configuration(at, &mut lines);
+        dice.jumps(at, &mut lines);
+        let waits = seed % WAITS_OF == WAITS_OF - 1;
+        let claims = seed % CLAIMS_OF == CLAIMS_OF - 1 && !waits;
+        if claims {
+            dice.claims(at, &mut lines);
+        }
         lines.sort_by_key(|(at, _)| *at);
-        Self { edges, waits: seed % WAITS_OF == WAITS_OF - 1, lines }
+        Self { edges, waits, claims, lines }
     }
 }
 
@@ -216,6 +252,66 @@ impl Dice {
 
     fn source_edit(&mut self) -> Step {
         Step::Put(self.workspace(), self.below(NAMES), self.below(LABELS))
+    }
+
+    /// Many are placed together, and then all of them go, in one way or another; somebody may confirm that, and all come back.
+    fn crowd(&mut self, edges: u8, end: u64, lines: &mut Vec<Line>) {
+        let all = |step: fn(u8) -> Step| (0..CROWD).map(step);
+        let put = || all(|name| Step::Put(Workspace::Workload, name, 0));
+        let bits = 1 << self.number(edges.into()) | 1 << self.number(edges.into());
+        let place = Step::Place(0, 0, bits);
+        lines.extend(put().chain([place.clone()]).map(|step| (9, step)));
+        for _ in 0..=self.number(WAVES) {
+            let at = 20_000 + self.number(end.max(1));
+            let mut wave = match self.below(6) {
+                0 => vec![Step::Displace(0)],
+                1 => vec![Step::Place(0, 0, 0)],
+                2 => vec![Step::Crash(5_000), Step::Place(0, 1, bits)],
+                3 => vec![Step::Crash(5_000), Step::Displace(0)],
+                4 => all(|name| Step::Delete(Workspace::Workload, name)).collect(),
+                _ => vec![Step::Place(0, 1, bits)],
+            };
+            lines.extend(wave.drain(..).map(|step| (at, step)));
+            let answered = at + self.number(ANSWERED_WITHIN);
+            if self.below(4) > 0 {
+                lines.push((answered, Step::Confirm));
+            }
+            let back = answered + self.number(ANSWERED_WITHIN);
+            lines.extend(put().chain([place.clone()]).map(|step| (back, step)));
+        }
+    }
+
+    /// Sometimes all that the mailbox or the bound workspaces hold is not asked for any more, and mostly it is again later.
+    fn configuration(&mut self, end: u64, lines: &mut Vec<Line>) {
+        for workspace in [Workspace::Mailbox, Workspace::Bound(0)] {
+            if self.below(4) == 0 {
+                let at = 20_000 + self.number(end.max(1));
+                lines.push((at, Step::Unconfigure(workspace)));
+                if self.below(4) > 0 {
+                    lines.push((at + self.number(90_000), Step::Configure(workspace)));
+                }
+            }
+        }
+    }
+
+    /// A claim is rejected and accepted again, some times.
+    fn claims(&mut self, end: u64, lines: &mut Vec<Line>) {
+        for _ in 0..=self.below(4) {
+            let at = 10_000 + self.number(end.max(1));
+            lines.push((at, Step::Claim(false)));
+            lines.push((at + self.number(90_000), Step::Claim(true)));
+        }
+    }
+
+    /// In some worlds the process's clock jumps, by seconds, minutes or hours.
+    fn jumps(&mut self, end: u64, lines: &mut Vec<Line>) {
+        if self.below(4) == 0 {
+            for _ in 0..=self.below(3) {
+                let by = [9_000, 40_000, 600_000, 10_800_000][usize::from(self.below(4))];
+                let by = u32::try_from(self.number(by)).unwrap_or(0);
+                lines.push((self.number(end.max(1)), Step::Jump(by)));
+            }
+        }
     }
 
     fn step(&mut self, edges: u8, at: &mut u64, lines: &mut Vec<Line>) {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use mailboat_engine::look::{Look, Serving, Sighted};
-use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL};
+use mailboat_engine::mark::{MARK_ANNOTATION, OWNER_LABEL, StandardMarks};
+use mailboat_engine::want::Origin;
 use mailboat_machinery::builtin::kind_without_schema;
 use mailboat_machinery::{
     DeleteOptions, Flavor, Kind, Machine, Moment, Patch, Seeded, Settings, Status, Stored,
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::answer::{answer, by, fault_of};
 use crate::roles::{
-    MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, definitions, edge, key,
-    mailbox, namespaces, placements, provider, skiffs, workload,
+    MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, configured_by, definitions,
+    edge, key, mailbox, namespaces, placements, provider, skiffs, workload,
 };
-use crate::script::{BOUND, What, Workspace};
+use crate::script::{BOUND, Script, What, Workspace};
 use crate::truth::{Ending, Truth};
 
 /// When everything begins, in Unix seconds.
@@ -28,6 +29,8 @@ pub(crate) const BEGINNING: u64 = 1_700_000_000;
 pub(crate) struct Servers {
     pub(crate) machines: Vec<Machine>,
     pub(crate) truth: Truth,
+    /// The edge whose copies are seen by a claim.
+    pub(crate) claimed: Option<u8>,
     backup: Option<(Machine, Truth)>,
     chance: Seeded,
     pub(crate) seconds: u64,
@@ -43,7 +46,8 @@ pub(crate) struct Done {
 }
 
 impl Servers {
-    pub(crate) fn new(edges: u8, seed: u64) -> Self {
+    pub(crate) fn new(script: &Script, seed: u64) -> Self {
+        let Script { edges, claims, .. } = *script;
         let boat = || definition_of(&boats());
         let placement = || definition_of(&placements());
         let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
@@ -55,13 +59,19 @@ impl Servers {
         }
         let mut machines = vec![center];
         for number in 0..edges {
-            let mut machine = Machine::new(Settings::default());
+            let claimed = claims && number + 1 == edges;
+            let flavor = if claimed { Flavor::Kcp } else { Settings::default().flavor };
+            let mut machine = Machine::new(Settings { flavor, ..Settings::default() });
             machine.serve(&edge(number), [boat(), namespace()]);
+            if claimed {
+                machine.serve(&edge(number), [definition_of(&bindings())]);
+            }
             machines.push(machine);
         }
         let mut servers = Self {
             machines,
             truth: Truth::default(),
+            claimed: claims.then(|| edges - 1),
             backup: None,
             chance: Seeded(seed ^ 0x5e12_7e12),
             // What defines kinds is older than all that happens here.
@@ -69,6 +79,10 @@ impl Servers {
         };
         for workspace in Workspace::all() {
             servers.define(workspace);
+        }
+        servers.answer_claim(true);
+        for workspace in [Workspace::Mailbox, Workspace::Bound(0)] {
+            servers.configure(workspace);
         }
         servers.seconds = BEGINNING;
         servers
@@ -151,6 +165,20 @@ impl Servers {
     pub(crate) fn displace(&mut self, name: &str) {
         if self.remove(&key(workload(), placements(), name)) {
             self.truth.displaced(name);
+        }
+    }
+
+    /// A user tells the route of the mailbox, or of the bound workspaces, to carry all that stands there.
+    pub(crate) fn configure(&mut self, workspace: Workspace) {
+        if let Some(name) = configured_by(workspace) {
+            self.place(name, "", &[]);
+        }
+    }
+
+    /// A user takes that back.
+    pub(crate) fn unconfigure(&mut self, workspace: Workspace) {
+        if let Some(name) = configured_by(workspace) {
+            self.displace(name);
         }
     }
 
@@ -391,20 +419,17 @@ pub(crate) fn is_marked(object: &Stored) -> bool {
 
 /// The source that a mark names: its workspace and its name.
 pub(crate) fn origin_of(object: &Stored) -> Option<(Workspace, String)> {
-    let mark = mark_of(object)?;
-    let workspace = workspace_of(&ClusterId::new(mark["cluster"].as_str()?));
-    // What is the same there and at the origin is said once.
-    let name = mark["name"].as_str().unwrap_or(&object.key.name);
-    Some((workspace, name.to_owned()))
+    let key = mark_of(object)?.key;
+    Some((workspace_of(&key.cluster), key.name.to_string()))
 }
 
 /// The version of its source that a mark remembers.
 pub(crate) fn version_of_origin(object: &Stored) -> Option<u64> {
-    mark_of(object)?["version"].as_u64()
+    mark_of(object).map(|origin| origin.version.0)
 }
 
-fn mark_of(object: &Stored) -> Option<Value> {
-    serde_json::from_str(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?).ok()
+fn mark_of(object: &Stored) -> Option<Origin> {
+    StandardMarks::origin(object.metadata()["annotations"][MARK_ANNOTATION].as_str()?, &object.key)
 }
 
 pub(crate) fn cluster_of(workspace: Workspace) -> ClusterId {

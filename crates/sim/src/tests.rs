@@ -10,9 +10,11 @@ fn two_hundred_seeds_keep_every_promise() {
         total.writes += report.writes;
         total.deletions += report.deletions;
         total.starts += report.starts;
+        total.confirmed += report.confirmed;
     }
     // A world in which nothing happens keeps every promise.
     assert!(total.writes > 2_000 && total.deletions > 200 && total.starts > 400, "{total:?}");
+    assert!(total.confirmed > 20, "{total:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use mailboat_object::key::{Key, Uid, Version};
 
+use crate::roles::configured_by;
 use crate::script::Workspace;
 
 /// How a source came to be no more.
@@ -153,7 +154,7 @@ impl Truth {
 
     /// Whether whoever has read so much may rightly think that nothing selects a source to an edge.
     pub(crate) fn deselected(&self, read: Read, workspace: Workspace, name: &str, edge: u8) -> bool {
-        if workspace != Workspace::Workload || read.configuration == 0 {
+        if read.configuration == 0 {
             return false;
         }
         let since = |number: usize| {
@@ -162,6 +163,9 @@ impl Truth {
         };
         // At one moment nothing selected it: this is right, whatever was read of its source.
         let source = (workspace, name.to_owned());
+        if configured_by(workspace).is_some() {
+            return since(read.configuration).any(|state| !state.selects(workspace, name, edge));
+        }
         let mut configurations = since(read.configuration);
         if configurations.clone().any(|state| !state.selects(workspace, name, edge) || !state.goes_to(edge)) {
             return true;
@@ -216,7 +220,9 @@ fn places(placements: &Placements, label: &str, edge: u8) -> bool {
 /// changes no configuration.
 fn selects(placements: &Placements, sources: &Sources, workspace: Workspace, name: &str, edge: u8) -> bool {
     match workspace {
-        Workspace::Mailbox | Workspace::Bound(_) => edge == 0,
+        Workspace::Mailbox | Workspace::Bound(_) => {
+            edge == 0 && configured_by(workspace).is_some_and(|name| placements.contains_key(name))
+        }
         Workspace::Workload => {
             let source = sources.get(&(workspace, name.to_owned()));
             source.is_some_and(|source| places(placements, &source.label, edge))

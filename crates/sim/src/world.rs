@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_engine::engine::Ticket;
 use mailboat_engine::look::Look;
+use mailboat_engine::plan::ChangeId;
 use mailboat_machinery::{Random as _, Seeded, Watch};
 use mailboat_object::key::{ClusterId, Key, KindId};
 use mailboat_object::wire::{Fault, Reply};
@@ -16,6 +17,7 @@ use crate::oracle::{Open, Oracle};
 use crate::process::{Process, Request};
 use crate::script::{Script, What, Workspace};
 use crate::servers::{BEGINNING, Servers};
+use crate::tally::Confirmed;
 use crate::{Failure, Options, Report};
 
 /// Nothing that can happen in one run takes so many events: beyond, something goes round and round.
@@ -109,6 +111,8 @@ pub(crate) struct World<'o> {
     stale: BTreeMap<usize, u8>,
     /// The process stands still until then.
     stands_until: u64,
+    /// How much the process's clock has gained by jumps, in milliseconds.
+    ahead: u64,
     /// Whether the export's endpoint slice has a URL.
     url: bool,
     /// The number of the state that the center was last restored to.
@@ -117,6 +121,12 @@ pub(crate) struct World<'o> {
     reconnected_at: u64,
     dice: Seeded,
     values: u64,
+    /// What users confirmed. Nobody takes a word back: it must not hold of what comes later.
+    words: BTreeSet<ChangeId>,
+    /// What these words let go.
+    confirmed: Confirmed,
+    /// What was seen to be wrong in the midst of something.
+    wrong: Option<String>,
     pub(crate) oracle: Oracle,
     pub(crate) report: Report,
     log: Vec<String>,
@@ -177,7 +187,7 @@ impl<'o> World<'o> {
             now: 0,
             number: 0,
             heap: BTreeMap::new(),
-            servers: Servers::new(edges, seed),
+            servers: Servers::new(script, seed),
             process: None,
             generation: 0,
             wakes_at: None,
@@ -186,11 +196,15 @@ impl<'o> World<'o> {
             noise: 0,
             stale: BTreeMap::new(),
             stands_until: 0,
+            ahead: 0,
             url: true,
             restored_at: None,
             reconnected_at: 0,
             dice: Seeded(seed ^ 0x00d1_ce00),
             values: 0,
+            words: BTreeSet::new(),
+            confirmed: Confirmed::new(),
+            wrong: None,
             oracle: Oracle::default(),
             report: Report::default(),
             log: Vec::new(),
@@ -206,6 +220,11 @@ impl<'o> World<'o> {
 
     fn schedule(&mut self, after: u64, event: Event) {
         self.schedule_at(self.now + after, event);
+    }
+
+    /// What the process's clock shows. It goes as time does, and jumps ahead; no clock that it measures by ever goes back.
+    fn clock(&self) -> u64 {
+        self.now + self.ahead
     }
 
     fn draw(&mut self, below: u64) -> u64 {
@@ -242,6 +261,9 @@ impl<'o> World<'o> {
             } else {
                 self.happen(event)?;
             }
+            if let Some(wrong) = self.wrong.take() {
+                return Err(wrong);
+            }
         }
         self.now = end;
         Ok(())
@@ -265,7 +287,9 @@ impl<'o> World<'o> {
             Event::Step(_) => {}
             Event::Start => self.start(),
             Event::Wake(generation) => {
-                if generation == self.generation {
+                // One that was overtaken by an earlier one wakes nobody: each would ask for the next, and they would be more
+                // and more.
+                if generation == self.generation && self.wakes_at.is_some_and(|at| at <= self.now) {
                     self.wakes_at = None;
                     self.drive();
                 }
@@ -306,7 +330,7 @@ impl<'o> World<'o> {
                 }
             }
             Event::Slice(generation, url) => {
-                let now = self.now;
+                let now = self.clock();
                 if let Some(process) = self.process.as_mut().filter(|_| generation == self.generation) {
                     process.slice(now, url);
                     self.drive();
@@ -320,7 +344,8 @@ impl<'o> World<'o> {
         self.report.starts += 1;
         self.oracle.process_began();
         let seed = self.seed ^ self.generation;
-        self.process = Some(Process::start(self.now, &self.shape, self.url, seed, self.options.mutations));
+        self.process =
+            Some(Process::start(self.clock(), &self.shape, self.url, seed, self.options.mutations));
         self.drive();
     }
 
@@ -338,13 +363,15 @@ impl<'o> World<'o> {
 
     /// Lets the process ask all that it wants to, and sees that it is woken in time.
     fn drive(&mut self) {
+        let clock = self.clock();
         let Some(process) = &mut self.process else { return };
-        let (requests, wake) = process.next(self.now);
+        let (requests, wake) = process.next(clock, &self.words);
+        self.wrong = process.asked_first(&requests, &self.confirmed).err().or(self.wrong.take());
         for request in requests {
             self.send(request);
         }
         if let Some(wake) = wake {
-            let at = wake.max(self.now + 1);
+            let at = wake.saturating_sub(self.ahead).max(self.now + 1);
             if self.wakes_at.is_none_or(|before| at < before) {
                 self.wakes_at = Some(at);
                 self.schedule_at(at, Event::Wake(self.generation));
@@ -367,10 +394,8 @@ impl<'o> World<'o> {
         let Some(process) = &self.process else { return false };
         let mut running = process.followers.iter().filter(|one| one.follower.is_running());
         // While the view has no URL, nobody follows what it shows.
-        running.clone().any(|one| one.cluster.is_none())
-            && running.all(|one| {
-                one.cluster.as_ref().is_some_and(|cluster| Servers::of(cluster) != 0) || one.read >= restored
-            })
+        running.clone().any(|one| one.cluster.is_none() && one.server == 0)
+            && running.all(|one| one.server != 0 || one.read >= restored)
     }
 
     /// All faults end. What is lost stays lost, and dead streams are found out by their time.
@@ -379,6 +404,7 @@ impl<'o> World<'o> {
         self.stale.clear();
         self.partitioned.clear();
         self.slice(true);
+        self.servers.answer_claim(true);
     }
 
     /// Users define, bind and serve again what they had taken away. Where that cannot go because what is in it waits for its

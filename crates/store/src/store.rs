@@ -150,7 +150,18 @@ impl Store {
     /// A list that is under way is told before one that cannot be read. A kind that is not served or may not be read is
     /// neither, nor one whose view has no endpoint: there is nothing to wait for.
     pub fn unlisted(&self, cluster: &ClusterId) -> Option<Unlisted> {
-        self.tracks.keys().filter_map(|kind| self.unlisted_kind(cluster, kind)).min()
+        // It is asked for each of ten thousand mailboxes whenever one of some ninety kinds becomes known there: what was
+        // listed by all who read it is passed over without a look at the cluster.
+        let first = |tracks: &BTreeMap<PlaceId, Track>| tracks.values().any(Track::awaits_first_list);
+        let kinds = self.tracks.iter().filter(|(_, tracks)| first(tracks)).map(|(kind, _)| kind);
+        let mut stalled = None;
+        for kind in kinds {
+            match self.unlisted_kind(cluster, kind) {
+                Some(Unlisted::Yet) => return Some(Unlisted::Yet),
+                other => stalled = stalled.or(other),
+            }
+        }
+        stalled
     }
 
     /// The same of one kind.

@@ -276,6 +276,11 @@ impl Mailboxes {
         self.all.keys()
     }
 
+    /// The clusters that are mailboxes, as far as was seen.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.by_cluster.keys()
+    }
+
     /// Whether a cluster is a mailbox that is there and is not being deleted.
     pub(super) fn is_standing(&self, cluster: &ClusterId, store: &Store) -> bool {
         let Some(mailbox) = self.by_cluster.get(cluster).and_then(|uid| self.all.get(uid)) else {

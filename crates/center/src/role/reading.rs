@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use mailboat_engine::engine::Engine;
 use mailboat_engine::role::Order;
-use mailboat_object::key::{ClusterId, Key};
+use mailboat_object::key::ClusterId;
 use mailboat_store::store::Store;
 
 use super::CenterRole;
@@ -17,8 +17,6 @@ pub(super) struct Reading {
     workspaces: BTreeSet<ClusterId>,
     /// All of them were, and it is known what nobody selects any more.
     all: bool,
-    /// What stands in workspaces that may be mailboxes, seen before it was known which are.
-    pub(super) early: Vec<Key>,
 }
 
 impl Reading {

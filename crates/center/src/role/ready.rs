@@ -10,6 +10,8 @@ pub(super) struct Standing<'s> {
     pub(super) errors: &'s [ValidationError],
     /// How many edges it goes to.
     pub(super) edges: usize,
+    /// How many of these have no mailbox yet: nothing can be wanted there, so nothing is missing there either.
+    pub(super) without_mailbox: usize,
     pub(super) conflicts: &'s [PlacementConflict],
     pub(super) held: &'s [HeldCopy],
     /// Copies that are not as wanted.
@@ -19,7 +21,7 @@ pub(super) struct Standing<'s> {
 /// What to say of it, given what was said of the same generation. Nothing new while copies are on their way: otherwise
 /// every edit of an object would be told twice on each placement that selects it.
 pub(super) fn condition(standing: &Standing<'_>, before: Option<&Condition>) -> Option<Condition> {
-    let Standing { errors, edges, conflicts, held, not_current } = standing;
+    let Standing { errors, edges, without_mailbox, conflicts, held, not_current } = standing;
     let on_its_way = |copy: &&NotCurrent| matches!(copy.verdict, Verdict::Acting | Verdict::Settled);
     let waits = not_current.iter().find(|copy| !on_its_way(copy));
     let no = |reason, message: String| Some(said(ConditionStatus::False, reason, message));
@@ -37,6 +39,9 @@ pub(super) fn condition(standing: &Standing<'_>, before: Option<&Condition>) -> 
     }
     if let Some(copy) = waits {
         return no("Waiting", copy.verdict.to_string());
+    }
+    if *without_mailbox > 0 {
+        return no("Waiting", format!("{without_mailbox} of {edges} edges have no mailbox yet"));
     }
     if !not_current.is_empty() {
         return if before.is_some() { None } else { no("Delivering", String::new()) };
@@ -72,7 +77,7 @@ mod tests {
     }
 
     const WELL: Standing<'_> =
-        Standing { errors: &[], edges: 2, conflicts: &[], held: &[], not_current: &[] };
+        Standing { errors: &[], edges: 2, without_mailbox: 0, conflicts: &[], held: &[], not_current: &[] };
 
     fn told(standing: &Standing<'_>) -> (ConditionStatus, String, String) {
         let Condition { type_, status, reason, message, .. } = condition(standing, None).unwrap();
@@ -97,6 +102,7 @@ mod tests {
             (Standing { errors: &error, held: &held, ..WELL }, "Invalid", "spec.downsync[0]: no"),
             (Standing { edges: 0, ..WELL }, "NoEdges", "no Location that it selects has an edge"),
             (Standing { held: &held, ..WELL }, "Held", "no such parameter; and 1 more"),
+            (Standing { without_mailbox: 1, ..WELL }, "Waiting", "1 of 2 edges have no mailbox yet"),
             (
                 Standing { not_current: &waiting, ..WELL },
                 "Waiting",

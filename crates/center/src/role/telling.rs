@@ -99,7 +99,10 @@ impl CenterRole {
         });
         conditions.tell(natured.and_then(|natured| natured.condition(placement)));
         if let Some(Selected { conflicts, held, not_current, .. }) = &selected {
-            let standing = Standing { errors: &errors, edges, conflicts, held, not_current };
+            let targets = self.schedule.destinations(&placement.key);
+            let without_mailbox =
+                targets.filter(|(uid, _)| self.mailboxes.destination(uid).is_none()).count();
+            let standing = Standing { errors: &errors, edges, without_mailbox, conflicts, held, not_current };
             conditions.tell(ready::condition(&standing, conditions.of_this_generation(types::READY)));
         }
         held_back["conditions"] = conditions.listed();

@@ -256,7 +256,7 @@ impl CenterRole {
                 given_up.contains(&origin) && self.guard.read_there().contains(&origin) && !others
             })
         };
-        !given_up.is_empty() && engine.losers(scope).all(from_there)
+        !given_up.is_empty() && engine.losers(scope).all(|(slot, _)| from_there(slot))
     }
 
     /// Says on the provider's export what can be confirmed there, once it is known. Says when to ask again.

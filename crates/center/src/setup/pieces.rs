@@ -115,6 +115,8 @@ fn workspace_type(name: &str, provider: &str, exports: &[&str]) -> Piece {
         "metadata": { "name": name },
         "spec": {
             "extend": { "with": [{ "name": "universal", "path": "root" }] },
+            // Types bring bindings and no rights: a new workspace waits until the center has its own there.
+            "initializer": true,
             "defaultAPIBindings": bindings,
         },
     });

@@ -65,6 +65,21 @@ fn anybody_may_bind_our_apis_and_only_the_center_the_claims_over_mailboxes() {
 }
 
 #[test]
+fn a_new_workspace_of_our_types_grants_no_claims_and_waits_for_the_center() {
+    let (pieces, offer) = (all(), Offer::all().expect("generated"));
+    for name in [INVENTORY_TYPE, WORKLOAD_TYPE] {
+        let spec = &one(&pieces, "workspacetypes", name).object["spec"];
+        assert_eq!(spec["initializer"], true, "{name}");
+        for binding in spec["defaultAPIBindings"].as_array().expect("bindings") {
+            // kcp lets default bindings accept all that their exports claim.
+            let export = &offer.exports[binding["export"].as_str().expect("an export")];
+            let claims = export["spec"]["permissionClaims"].as_array().map_or(0, Vec::len);
+            assert_eq!(claims, 0, "{name} would let the center see more in users' workspaces");
+        }
+    }
+}
+
+#[test]
 fn every_schema_that_an_export_names_is_made_before_the_export() {
     let pieces = all();
     let at = |resource: &str, name: &str| {

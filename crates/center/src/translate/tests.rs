@@ -1,3 +1,6 @@
+mod definitions;
+mod singletons;
+
 use mailboat_engine::mark::{OwnerId, StandardMarks};
 use mailboat_engine::route::Rank;
 use mailboat_engine::route::Read;
@@ -197,165 +200,6 @@ fn a_kind_that_would_take_effect_is_stored_under_another_group() {
 }
 
 #[test]
-fn a_definition_travels_as_data_with_a_binding_beside_it() {
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "crontabs.stable.example.com" },
-        "spec": {
-            "group": "stable.example.com", "scope": "Namespaced",
-            "names": { "plural": "crontabs", "kind": "CronTab" },
-            "versions": [{ "name": "v1", "served": true, "storage": true }],
-        },
-    });
-    let spec = json!({ "downsync": [{ "apiGroup": "stable.example.com" }] });
-    let crd = object(WORKSPACE, CRDS, &crd);
-    let wants = projected(&translator(&spec), &crd, 1, &knowledge()).expect("a copy");
-    let [copy, binding, schema, export] = wants.as_slice() else { panic!("{} wants", wants.len()) };
-    assert_eq!(copy.slot, key("mailbox-1", &format!("{CRDS}.denatured"), "", "crontabs.stable.example.com"));
-    assert_eq!(
-        binding.slot,
-        key("mailbox-1", "apibindings.apis.kcp.io", "", "crd-crontabs.stable.example.com")
-    );
-    assert_eq!(
-        body(binding)["spec"]["reference"]["export"],
-        json!({ "path": "root:espw", "name": "crontabs.stable.example.com" })
-    );
-    assert_eq!(export.slot, key("espw", "apiexports.apis.kcp.io", "", "crontabs.stable.example.com"));
-    assert_eq!(body(export)["spec"]["resources"][0]["schema"], schema.slot.name.as_str());
-    assert_eq!(schema.slot.cluster, ClusterId::new("espw"));
-    for stays in [binding, schema, export] {
-        assert_eq!(
-            stays.policy.withdrawal,
-            Withdrawal::Leave,
-            "with {} go all objects of a kind",
-            stays.slot
-        );
-    }
-    assert!(translator(&spec).varies(&crd), "what is wanted in one cluster alone is not the same for all");
-}
-
-fn api_binding(name: &str, path: &str, export: &str) -> Arc<Object> {
-    let json = json!({
-        "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": name },
-        "spec": {
-            "reference": { "export": { "path": path, "name": export } },
-            "permissionClaims": [{ "resource": "secrets", "state": "Accepted" }],
-        },
-        "status": { "boundResources": [{ "group": "wgpolicyk8s.io", "resource": "policyreports" }] },
-    });
-    object(WORKSPACE, "apibindings.apis.kcp.io", &json)
-}
-
-#[test]
-fn a_binding_goes_along_to_the_same_export_without_the_rights_it_gave_away() {
-    let upsync = json!({ "upsync": [{ "apiGroup": "wgpolicyk8s.io", "resources": ["policyreports"], "namespaces": ["*"], "names": ["*"] }] });
-    let (route, knowledge) = (translator(&upsync), knowledge());
-    for (name, path, expected_path) in
-        [("policy-report", "root:policies", "root:policies"), ("policy-report", "", WORKSPACE)]
-    {
-        let source = api_binding(name, path, "policy-report");
-        let selected = route.select(&source, &View::new(&knowledge.store)).expect("decided");
-        assert_eq!(selected.by.as_str(), "spec.upsync (which names policyreports.wgpolicyk8s.io)");
-        let wants = projected(&route, &source, 1, &knowledge).expect("a copy");
-        let found = body(&wants[0]);
-        assert_eq!(
-            found["spec"],
-            json!({ "reference": { "export": { "path": expected_path, "name": "policy-report" } } })
-        );
-        assert_eq!((wants.len(), wants[0].slot.name.as_str()), (1, "policy-report"));
-    }
-    // A name that the mailbox's own bindings have does not collide with them.
-    let wants = projected(&route, &api_binding("bind-edge", "root:policies", "policy-report"), 1, &knowledge);
-    assert_ne!(wants.expect("a copy")[0].slot.name.as_str(), "bind-edge");
-    // Mailboxes are bound to the provider's exports in any case.
-    let ours = api_binding("bind-kube", "root:espw", "kubernetes");
-    assert!(route.select(&ours, &View::new(&knowledge.store)).expect("decided").to.is_empty());
-}
-
-/// What a workspace has from somebody else's export is seen in mailboxes by a claim on it, of that identity and no other.
-#[test]
-fn a_binding_to_what_is_sent_brings_along_what_lets_the_center_see_it() {
-    let sends = json!({ "downsync": [{ "apiGroup": "wgpolicyk8s.io", "resources": ["policyreports"] }] });
-    let (route, mut knowledge) = (translator(&sends), knowledge());
-    let reports = "policyreports.wgpolicyk8s.io";
-    let report = json!({ "metadata": { "namespace": "till", "name": "r" } });
-    knowledge.list(WORKSPACE, reports, std::slice::from_ref(&report));
-    let bound = |identity: Value| {
-        let binding = api_binding("policy-report", "root:policies", "policy-report");
-        let mut json: Value = serde_json::from_slice(binding.json()).expect("JSON");
-        json["status"]["boundResources"][0]["schema"] = identity;
-        object(WORKSPACE, "apibindings.apis.kcp.io", &json)
-    };
-    let source = bound(json!({ "identityHash": "0123456789abcdef" }));
-    assert!(route.varies(&source), "what is wanted in one cluster alone is not the same for all");
-    let wants = projected(&route, &source, 1, &knowledge).expect("wants");
-    let [copy, export, claim] = wants.as_slice() else { panic!("{} wants", wants.len()) };
-    assert_eq!(copy.slot.name.as_str(), "policy-report");
-    let claimed = &body(export)["spec"]["permissionClaims"][0];
-    assert_eq!(
-        *claimed,
-        json!({ "group": "wgpolicyk8s.io", "resource": "policyreports", "identityHash": "0123456789abcdef", "verbs": ["get", "list", "watch"] })
-    );
-    assert_eq!(export.slot.cluster, ClusterId::new("espw"));
-    assert_eq!(claim.slot, key("mailbox-1", "apibindings.apis.kcp.io", "", &format!("claim-{reports}")));
-    let accepted = &body(claim)["spec"];
-    assert_eq!(accepted["reference"]["export"], json!({ "path": "root:espw", "name": *export.slot.name }));
-    let mut without_answer = accepted["permissionClaims"][0].clone();
-    let answer =
-        without_answer.as_object_mut().map(|claim| (claim.remove("state"), claim.remove("selector")));
-    assert_eq!(answer, Some((Some(json!("Accepted")), Some(json!({ "matchAll": true })))));
-    assert_eq!(without_answer, *claimed, "kcp compares the two as a whole");
-    for stays in &wants {
-        assert_eq!(stays.policy.withdrawal, Withdrawal::Leave, "without {} copies are not seen", stays.slot);
-    }
-    // Under another identity are other objects: another export, and the mailbox's one binding is contended for.
-    let other = projected(&route, &bound(json!({ "identityHash": "fedcba9876543210" })), 1, &knowledge);
-    let other = other.expect("wants");
-    assert!(other[1].slot != export.slot && other[2].slot == claim.slot);
-    // One that does not say it yet is waited for, and nothing of it is withdrawn.
-    let held = projected(&route, &bound(json!({})), 1, &knowledge).err().expect("a hold");
-    assert_eq!(held, "it does not say by which identity policyreports.wgpolicyk8s.io is known");
-    // Where nothing of it is sent, nothing is claimed.
-    knowledge.event(WORKSPACE, reports, "DELETED", &report);
-    assert_eq!(projected(&route, &source, 1, &knowledge).expect("wants").len(), 1);
-}
-
-#[test]
-fn a_second_export_of_a_kind_is_told_and_the_first_stays() {
-    const BINDINGS: &str = "apibindings.apis.kcp.io";
-    let upsync = json!({ "upsync": [{ "apiGroup": "wgpolicyk8s.io", "resources": ["*"], "namespaces": ["*"], "names": ["*"] }] });
-    let (route, mut knowledge) = (translator(&upsync), knowledge());
-    let source = |name: &str, identity: &str| {
-        let binding = api_binding(name, "root:policies", "policy-report");
-        let mut json: Value = serde_json::from_slice(binding.json()).expect("JSON");
-        json["status"]["boundResources"][0]["schema"] = json!({ "identityHash": identity });
-        object(WORKSPACE, BINDINGS, &json)
-    };
-    let (first, second) = (source("first", "0123456789abcdef"), source("second", "fedcba9876543210"));
-    let of = |source: &Object, knowledge: &Knowledge| projected(&route, source, 1, knowledge);
-    let copy = |source: &Object, knowledge: &Knowledge, created: &str| {
-        let mut copy = body(&of(source, knowledge).expect("wants")[0]);
-        copy["metadata"]["creationTimestamp"] = json!(created);
-        copy
-    };
-    knowledge.list("mailbox-1", BINDINGS, &[]);
-    let (early, late) = ("2024-01-01T00:00:01Z", "2024-01-01T00:00:02Z");
-    let (one, other) = (copy(&first, &knowledge, early), copy(&second, &knowledge, late));
-    knowledge.event("mailbox-1", BINDINGS, "ADDED", &one);
-    assert!(of(&first, &knowledge).is_ok());
-    let told = of(&second, &knowledge).err().expect("a hold");
-    assert!(told.starts_with("policyreports.wgpolicyk8s.io come to the mailbox from another"), "{told}");
-    assert!(told.contains("APIBinding first"), "{told}");
-    // Made in one moment, both are there: the first one stays so.
-    knowledge.event("mailbox-1", BINDINGS, "ADDED", &other);
-    assert!(of(&first, &knowledge).is_ok() && of(&second, &knowledge).is_err());
-    // The same export under another name brings the same.
-    assert!(of(&source("third", "0123456789abcdef"), &knowledge).is_ok());
-    knowledge.event("mailbox-1", BINDINGS, "DELETED", &one);
-    assert!(of(&second, &knowledge).is_ok());
-}
-
-#[test]
 fn a_namespace_that_is_no_longer_selected_stays_with_what_others_put_into_it() {
     let namespace = object(
         WORKSPACE,
@@ -468,128 +312,6 @@ fn the_older_placement_comes_first() {
 }
 
 /// Placements of one workspace: to which edges each goes, and whether it wants status back.
-fn singletons(placements: &[(&Value, &[u32], bool)]) -> Singletons {
-    let mut all = Singletons::default();
-    for (spec, to, wanted) in placements {
-        all.add(what(spec), to.iter().copied().map(DestinationId).collect(), *wanted);
-    }
-    all
-}
-
-#[test]
-fn the_count_is_that_of_edges_over_all_placements_that_select_the_object() {
-    let (apps, maps) = (
-        json!({ "downsync": [{ "apiGroup": "apps" }] }),
-        json!({ "downsync": [{ "resources": ["configmaps"] }] }),
-    );
-    let knowledge = knowledge();
-    let view = View::new(&knowledge.store);
-    let source = object(WORKSPACE, "replicasets.apps", &commond());
-    for (placements, expected) in [
-        (&[(&apps, &[1, 2][..], true)][..], Some(2)),
-        (&[(&apps, &[1], true)], Some(1)),
-        (&[(&apps, &[1], true), (&apps, &[1], false)], Some(1)),
-        (&[(&apps, &[1], true), (&apps, &[2], false)], Some(2)),
-        (&[(&apps, &[1], false), (&apps, &[2], false)], None),
-        (&[(&apps, &[1], false), (&maps, &[2], true)], None),
-        (&[(&apps, &[], true)], Some(0)),
-        (&[], None),
-    ] {
-        assert_eq!(singletons(placements).executing_count(&source, &view), Ok(expected), "{placements:?}");
-    }
-    let namespace = object(WORKSPACE, "namespaces", &json!({ "metadata": { "name": "n" } }));
-    let all = json!({ "downsync": [{ "resources": ["namespaces"] }] });
-    assert_eq!(singletons(&[(&all, &[1], true)]).executing_count(&namespace, &view), Ok(None));
-}
-
-#[test]
-fn status_returns_while_there_is_one_edge_only() {
-    let apps = json!({ "downsync": [{ "apiGroup": "apps" }] });
-    let source = object(WORKSPACE, "replicasets.apps", &commond());
-    let status = |edges: &[(u32, Edge)], all: Singletons| {
-        let route = translator_to(&apps, edges, all);
-        projected(&route, &source, 1, &knowledge()).expect("a copy")[0].policy.status
-    };
-    let one = [(1, edge("florin"))];
-    let two = [(1, edge("florin")), (2, edge("guilder"))];
-    assert_eq!(status(&one, singletons(&[(&apps, &[1], true)])), StatusReturn::Subresource);
-    assert_eq!(status(&two, singletons(&[(&apps, &[1, 2], true)])), StatusReturn::Off);
-    assert_eq!(status(&one, singletons(&[(&apps, &[1], false)])), StatusReturn::Off);
-    assert_eq!(status(&one, singletons(&[(&apps, &[1], true), (&apps, &[2], false)])), StatusReturn::Off);
-}
-
-#[test]
-fn the_count_is_put_on_the_object_and_nothing_else_of_it_touched() {
-    let apps = json!({ "downsync": [{ "apiGroup": "apps" }] });
-    let knowledge = knowledge();
-    let view = View::new(&knowledge.store);
-    let source = object(WORKSPACE, "replicasets.apps", &commond());
-    let route = |placements: &[(&Value, &[u32], bool)]| {
-        let all = Arc::new(singletons(placements));
-        SingletonRoute::new(
-            &ClusterId::new(WORKSPACE),
-            DestinationId(9),
-            all,
-            Vec::new(),
-            Digest::NONE,
-            marks(),
-        )
-    };
-    let counting = route(&[(&apps, &[1, 2], true)]);
-    assert_eq!(&*counting.select(&source, &view).expect("decided").to, [DestinationId(9)]);
-    let wants = counting.project(&source, &destination(9), &view).expect("a count");
-    assert_eq!((&wants[0].slot, wants[0].policy.delivery), (&source.key, Delivery::Overlay));
-    assert_eq!(
-        body(&wants[0]),
-        json!({
-            "apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": { "namespace": "commonstuff", "name": "commond", "annotations": { "kubestellar.io/executing-count": "2" } },
-        })
-    );
-    let zero = route(&[(&apps, &[], true)]).project(&source, &destination(9), &view).expect("a count");
-    assert_eq!(body(&zero[0])["metadata"]["annotations"]["kubestellar.io/executing-count"], "0");
-    let unasked = route(&[(&apps, &[1], false)]);
-    assert!(unasked.select(&source, &view).expect("decided").to.is_empty(), "then the annotation goes");
-}
-
-#[test]
-fn the_status_of_one_edge_is_taken_away_when_there_is_not_one() {
-    let apps = json!({ "downsync": [{ "apiGroup": "apps" }] });
-    let knowledge = knowledge();
-    let view = View::new(&knowledge.store);
-    let saying = |count: &str, status: &Value| {
-        let mut json = commond();
-        json["metadata"]["annotations"]["kubestellar.io/executing-count"] = json!(count);
-        json["status"] = status.clone();
-        object(WORKSPACE, "replicasets.apps", &json)
-    };
-    let (ready, none) = (json!({ "readyReplicas": 2 }), json!({}));
-    for (placements, source, count, clears) in [
-        (&[(&apps, &[1][..], true)][..], saying("1", &ready), Some("1"), false),
-        (&[(&apps, &[1, 2], true)], saying("1", &ready), Some("2"), true),
-        (&[(&apps, &[], true)], saying("1", &ready), Some("0"), true),
-        // Nobody asks any more, or nothing is placed: first its status goes, then the count.
-        (&[(&apps, &[1], false)], saying("1", &ready), Some("0"), true),
-        (&[], saying("1", &ready), Some("0"), true),
-        (&[(&apps, &[1], false)], saying("1", &none), None, false),
-        // What somebody else reports into an object that never had one edge is theirs.
-        (&[(&apps, &[1, 2], true)], saying("2", &ready), Some("2"), false),
-        (&[], saying("2", &ready), None, false),
-    ] {
-        let all = Arc::new(singletons(placements));
-        let here = ClusterId::new(WORKSPACE);
-        let route = SingletonRoute::new(&here, DestinationId(9), all, Vec::new(), Digest::NONE, marks());
-        let wants = route.project(&source, &destination(9), &view).expect("decided");
-        let said = wants.first().map(|want| body(want)["metadata"]["annotations"].clone());
-        let said = said.map(|said| said["kubestellar.io/executing-count"].clone());
-        assert_eq!(said, count.map(Value::from), "{placements:?}");
-        let returns = wants.first().is_some_and(|want| want.policy.status == StatusReturn::Subresource);
-        assert_eq!(returns, clears, "{placements:?}");
-        let report = route.report(&source, &source, &view).expect("decided");
-        assert_eq!(report.map(|body| body.json.to_vec()), clears.then(|| b"null".to_vec()), "{placements:?}");
-    }
-}
-
 #[test]
 fn a_confirmation_on_a_placement_asks_for_nothing_else() {
     let placement = |annotations: serde_json::Value, resources: &str| {
@@ -638,4 +360,11 @@ fn what_is_also_stored_denatured_stands_back_for_that() {
     let natured = json!({ "downsync": [{ "resources": ["clusterroles"], "labelSelectors": [{ "matchLabels": { "app": "c" } }] },
                                        { "apiGroup": "rbac.authorization.k8s.io", "objectNames": ["x"] }] });
     assert_eq!(goes(&reading(&natured), ROLES, &knowledge), Ok(false), "neither is selected");
+    // The one that is stored denatured is another's by its labels, and nobody asks for that one.
+    let mut other = role("a");
+    other["metadata"]["labels"]["app"] = json!("other");
+    knowledge.event(WORKSPACE, &stored, "MODIFIED", &other);
+    let labelled = json!({ "downsync": [{ "resources": ["clusterroles"], "labelSelectors": [{ "matchLabels": { "app": "a" } }] }] });
+    assert_eq!(goes(&reading(&labelled), ROLES, &knowledge), Ok(true), "a twin that is not asked for");
+    assert_eq!(goes(&reading(&all), ROLES, &knowledge), Ok(false), "one that is");
 }

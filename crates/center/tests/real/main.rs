@@ -7,3 +7,4 @@ mod mailbox_lifecycle;
 mod placement;
 mod provider;
 mod summary;
+mod types;

@@ -53,4 +53,24 @@ fn nobody_who_listens_is_no_reason_to_stop() {
         .status()
         .unwrap();
     assert_eq!(ended.code(), Some(2), "it did not end by itself");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = Command::new(env!("CARGO_BIN_EXE_mailboat"))
+        .args(["completion", "bash"])
+        .stdout(OwnedFd::from(writer))
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn the_version_is_said_in_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["version"][..], &["--version"], &["-V"]] {
+        let said = mailboat(folder.path(), words, "");
+        assert_eq!(
+            String::from_utf8_lossy(&said.stdout),
+            concat!("mailboat ", env!("CARGO_PKG_VERSION"), "\n")
+        );
+    }
 }

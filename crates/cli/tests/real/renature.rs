@@ -114,3 +114,37 @@ async fn what_is_stored_both_ways_is_carried_from_the_denatured_one_and_the_othe
     harbor.until_gone(&harbor.down, copy).await;
     harbor.moor().await;
 }
+
+#[tokio::test]
+async fn a_natured_object_is_carried_where_no_entry_asks_for_its_denatured_twin() {
+    let mut harbor = Harbor::new("renature-alone").await;
+    let (natured, denatured) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io.denatured");
+    let role = |group: &str, verb: &str, app: &str| {
+        json!({ "apiVersion": format!("{group}/v1"), "kind": "ClusterRole",
+            "metadata": { "name": "renature:alone", "labels": { "app": app } },
+            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": [verb] }] })
+    };
+    put(&harbor.up, &role(natured, "list", "shop")).await;
+    put(&harbor.up, &role(denatured, "get", "other")).await;
+    harbor
+        .configure(json!({ "clusterScope": [
+            { "group": natured, "resource": "clusterroles", "apiVersion": "v1", "objects": ["renature:alone"],
+              "labelSelector": { "matchLabels": { "app": "shop" } } },
+        ] }))
+        .await;
+    harbor.sail();
+    let copy = ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "renature:alone");
+    let allows = |verb: &'static str| move |copy: &Value| copy["rules"][0]["verbs"] == json!([verb]);
+    harbor.until_down(copy, "from the natured one", allows("list")).await;
+    let twice = |status: &Value| {
+        let mut listed = status["notCurrent"].as_array().into_iter().flatten();
+        listed.any(|one| one["reason"] == "StoredTwice")
+    };
+    let status = harbor.until_status("read", |status| status["observedGeneration"].is_number()).await;
+    assert!(!twice(&status), "its twin is nobody's concern: {status:#}");
+    // Once it is asked for, it goes first.
+    put(&harbor.up, &role(denatured, "get", "shop")).await;
+    harbor.until_down(copy, "from the denatured one", allows("get")).await;
+    harbor.until_status("telling of the natured one", twice).await;
+    harbor.moor().await;
+}

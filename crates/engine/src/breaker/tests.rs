@@ -18,6 +18,11 @@ fn slot(cluster: &str, number: usize) -> Key {
     }
 }
 
+/// The object that first stood in a slot of this number.
+fn object(number: usize) -> Uid {
+    Uid::parse(&format!("00000000-0000-4000-8000-{number:012}"))
+}
+
 fn deselected() -> Evidence {
     Evidence::Deselected(WholeConfiguration::known(1).does_not_select())
 }
@@ -32,7 +37,7 @@ fn propose(breaker: &mut Breaker, scope: &ScopeId, cluster: &str, delivered: usi
         breaker.delivered(scope);
     }
     for number in 0..losses {
-        breaker.propose(scope, &slot(cluster, number), &deselected());
+        breaker.propose(scope, &slot(cluster, number), &object(number), &deselected());
     }
     breaker.evaluated(scope, false);
 }
@@ -74,7 +79,7 @@ fn what_is_much_is_held_and_less_goes() {
         propose(&mut breaker, &p, "florin", delivered, losses);
         for number in 0..soon + whenever {
             let when = if number < soon { Expected::Soon } else { Expected::Whenever };
-            breaker.expect(&p, &slot("florin", 100 + number), when);
+            breaker.expect(&p, &slot("florin", 100 + number), &object(100 + number), when);
         }
         let asked = held(&breaker);
         let found = match breaker.permit(&p, &slot("florin", 0)) {
@@ -101,7 +106,7 @@ fn nothing_goes_before_all_was_evaluated() {
     propose(&mut breaker, &p, "florin", 20, 1);
     assert_eq!(breaker.permit(&p, &slot("florin", 0)), Permit::Open);
     assert_eq!(breaker.reopen(&p, edition(2)), [slot("florin", 0)], "it is to be settled again");
-    breaker.propose(&p, &slot("florin", 0), &deselected());
+    breaker.propose(&p, &slot("florin", 0), &object(0), &deselected());
     assert_eq!(breaker.permit(&p, &slot("florin", 0)), Permit::Pending);
     breaker.evaluated(&p, false);
     assert_eq!(breaker.permit(&p, &slot("florin", 0)), Permit::Open);
@@ -125,7 +130,7 @@ fn a_word_is_on_one_change_and_outlives_another_configuration() {
     assert_eq!((held(&breaker), breaker.permit(&p, &slot("florin", 0))), (vec![], Permit::Open));
     // What could not be decided for a moment is confirmed all the same.
     breaker.doubt(&p, &slot("florin", 0));
-    breaker.propose(&p, &slot("florin", 0), &deselected());
+    breaker.propose(&p, &slot("florin", 0), &object(0), &deselected());
     assert_eq!(breaker.permit(&p, &slot("florin", 0)), Permit::Open);
     // What was wanted again meanwhile is asked about once more.
     for number in 0..19 {
@@ -133,6 +138,35 @@ fn a_word_is_on_one_change_and_outlives_another_configuration() {
     }
     propose(&mut breaker, &p, "florin", 0, 19);
     assert!(is_held(&breaker, &p, &slot("florin", 0)));
+}
+
+#[test]
+fn a_word_is_on_the_objects_that_were_asked_about() {
+    let mut breaker = Breaker::default();
+    let p = scope("p");
+    propose(&mut breaker, &p, "florin", 20, 19);
+    breaker.expect(&p, &slot("florin", 19), &object(19), Expected::Whenever);
+    let [(_, change, 20)] = held(&breaker)[..] else { panic!("{:?}", held(&breaker)) };
+    // Another object stands where one of them stood: one that would go, or one that may.
+    breaker.propose(&p, &slot("florin", 0), &object(100), &deselected());
+    let [(_, one, 20)] = held(&breaker)[..] else { panic!("{:?}", held(&breaker)) };
+    breaker.expect(&p, &slot("florin", 19), &object(119), Expected::Whenever);
+    let [(_, both, 20)] = held(&breaker)[..] else { panic!("{:?}", held(&breaker)) };
+    assert!(change != one && one != both && change != both);
+    assert!(!breaker.confirm(&p, change) && !breaker.confirm(&p, one));
+    // What is decided about it besides is no other question.
+    breaker.propose(&p, &slot("florin", 19), &object(119), &deselected());
+    assert!(breaker.confirm(&p, both));
+    assert_eq!(breaker.permit(&p, &slot("florin", 0)), Permit::Open);
+    // A word holds as long as they stand, and of none that comes after them.
+    propose(&mut breaker, &p, "florin", 0, 19);
+    assert!(breaker.misses(&p, &slot("florin", 0), &object(100), &deselected()));
+    assert_eq!(held(&breaker), [], "one alone is not much");
+    for number in 0..20 {
+        breaker.propose(&p, &slot("florin", number), &object(200 + number), &deselected());
+    }
+    assert!(is_held(&breaker, &p, &slot("florin", 0)));
+    assert!(!breaker.confirm(&p, both));
 }
 
 #[test]
@@ -156,7 +190,7 @@ fn what_may_go_is_forgotten_when_nothing_is_to_go() {
     let p = scope("p");
     propose(&mut breaker, &p, "florin", 30, 1);
     for number in 1..20 {
-        breaker.expect(&p, &slot("florin", number), Expected::Whenever);
+        breaker.expect(&p, &slot("florin", number), &object(number), Expected::Whenever);
     }
     assert!(is_held(&breaker, &p, &slot("florin", 0)));
     breaker.recall(&p, &slot("florin", 0));

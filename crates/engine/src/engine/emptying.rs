@@ -11,7 +11,8 @@ use mailboat_store::store::Store;
 use serde_json::Value;
 
 use super::Engine;
-use super::carry::{Work, decode, written};
+use super::answers::{decode, written};
+use super::carry::Work;
 use super::sight::WantedHere;
 use crate::emptied::{leftovers, removal};
 use crate::mark::Marked;

@@ -161,7 +161,7 @@ impl Engine {
 
     /// A source that bears our finalizer, though nothing is made of it that asks for that, is a slot itself until it is taken
     /// off.
-    fn look_for_stray(&mut self, store: &Store, source: &Key) {
+    pub(super) fn look_for_stray(&mut self, store: &Store, source: &Key) {
         // Asked with every evaluation, so what is rare is asked first.
         if !store.get(source).present().is_some_and(|source| self.bears_finalizer(source)) {
             return;

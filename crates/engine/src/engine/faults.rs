@@ -26,8 +26,9 @@ impl Engine {
             && let Some(state) = self.slots.get_mut(id)
         {
             // Whatever stood there unseen is not there any more.
-            if let Some(odd) = state.record.odd.said() {
-                odd.hidden = None;
+            let hidden = state.record.odd.said().and_then(|odd| odd.hidden.take());
+            if let Some(passing) = state.passing.said().filter(|_| hidden.is_some()) {
+                passing.written = None;
             }
         }
         match fault.kind {

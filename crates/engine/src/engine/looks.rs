@@ -51,7 +51,7 @@ impl Engine {
         let Some(state) = self.slots.get_mut(id) else { return };
         let (gone, ending) = (state.passing.gone.clone(), state.passing.ending.clone());
         match (found, gone, ending) {
-            (Ok(look), Some(gone), _) => self.looked_for(now, id, *gone, &look),
+            (Ok(look), Some(gone), _) => self.looked_for(flight.since, now, id, *gone, &look),
             (Ok(look), None, Some(ending)) => self.looked_at_ending(now, id, *ending, &look),
             (Ok(_), None, None) => {}
             (Err(fault), ..)
@@ -67,8 +67,8 @@ impl Engine {
         self.plan_later(id, Urgency::Live);
     }
 
-    fn looked_for(&mut self, now: u64, id: SlotId, gone: SourceGone, look: &Look) {
-        match gone.looked(now, look) {
+    fn looked_for(&mut self, asked: u64, now: u64, id: SlotId, gone: SourceGone, look: &Look) {
+        match gone.looked(asked, now, look) {
             Ok(gone) => {
                 let Some(state) = self.slots.get_mut(id) else { return };
                 let again = gone.look_again_at();

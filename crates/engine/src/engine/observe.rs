@@ -9,13 +9,14 @@ use mailboat_store::interest::PlaceId;
 use mailboat_store::seen::{Change, News, Seen};
 use mailboat_store::store::Store;
 
+use super::configure::keys;
 use super::sight::namespace_of;
-use super::{Engine, keys, of_kind, urgency};
+use super::{Engine, of_kind, urgency};
 use crate::fans::FanId;
 use crate::mark::Mark;
 use crate::plan::{Proof, Verdict, Wait};
 use crate::queue::Urgency;
-use crate::slots::SlotId;
+use crate::slots::{SlotId, Written};
 
 impl Engine {
     /// Something was learned. If a copy of ours is shown: what it remembers of its source.
@@ -128,18 +129,30 @@ impl Engine {
             (None, _) => return None,
         };
         let mut ours = None;
-        if let Some(target) = target {
-            ours = mark.filter(|mark| self.proof(target, mark) == Proof::Ours);
-            let state = self.slots.get_mut(slot)?;
-            // The body is at hand now, and may not be kept.
-            if target.is_whole() && state.record.result.is_none() {
-                self.bodies.keep(slot, target);
+        // Counted before anything is planned: a share of what is not counted yet looks like all of it, and a share of what
+        // went smaller than it is.
+        match &change.now {
+            Seen::Present(target) => {
+                ours = mark.filter(|mark| self.proof(target, mark) == Proof::Ours);
+                let state = self.slots.get_mut(slot)?;
+                // The body is at hand now, and may not be kept.
+                if target.is_whole() && state.record.result.is_none() {
+                    self.bodies.keep(slot, target);
+                }
+                if ours.is_some() {
+                    state.record.uid = Some(target.uid.clone());
+                    self.count(slot);
+                }
             }
-            // Counted before anything is planned: a share of what is not counted yet looks like all of it.
-            if ours.is_some() {
-                state.record.uid = Some(target.uid.clone());
-                self.count(slot);
+            Seen::Absent(absence) => {
+                let state = self.slots.get_mut(slot)?;
+                let made_since = |written: &Written| matches!(written, Written::At(version) if absence.version() < *version);
+                if !state.passing.written.as_ref().is_some_and(made_since) {
+                    state.record.uid = None;
+                    self.count(slot);
+                }
             }
+            Seen::Unknown(_) => {}
         }
         self.plan_later(slot, urgency);
         ours

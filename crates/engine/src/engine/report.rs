@@ -7,7 +7,7 @@ use mailboat_object::object::Keep;
 use mailboat_store::seen::{Change, Seen};
 use mailboat_store::store::Store;
 
-use super::carry::decode;
+use super::answers::decode;
 use super::{Engine, of_kind};
 use crate::queue::Urgency;
 use crate::slots::SlotId;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, KindId, Name};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::{Store, Unlisted};
@@ -40,10 +40,12 @@ impl Engine {
             self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
             match self.unwanted(store, state) {
-                Some(Ok(evidence)) => self.breaker.propose(&scope, &state.key, &evidence),
-                Some(Err(unclear)) => {
+                Some((object, Ok(evidence))) => {
+                    self.breaker.propose(&scope, &state.key, object, &evidence);
+                }
+                Some((object, Err(unclear))) => {
+                    undecided.push((*id, object.clone(), unclear));
                     self.breaker.doubt(&scope, &state.key);
-                    undecided.push((*id, unclear));
                 }
                 None => {}
             }
@@ -53,31 +55,38 @@ impl Engine {
             self.breaker.evaluated(&scope, unlisted == Some(Unlisted::Stalled));
         }
         for id in unsettled {
-            self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live);
+            match self.slots.get_mut(id) {
+                // It is planned when its call is done.
+                Some(state) if state.under_way => state.again = true,
+                _ => self.plans.push(id, RouteIndex(u32::MAX), Urgency::Live),
+            }
         }
     }
 
-    /// Why what stands in a slot is unwanted, or why that cannot be said; nothing if nothing of ours is
+    /// Which object stands in a slot, and why it is unwanted, or why that cannot be said; nothing if nothing of ours is
     /// known to stand there, or to have stood.
-    fn unwanted(&self, store: &Store, state: &SlotState) -> Option<Result<Evidence, Unclear>> {
+    fn unwanted<'s>(
+        &self,
+        store: &'s Store,
+        state: &'s SlotState,
+    ) -> Option<(&'s Uid, Result<Evidence, Unclear>)> {
         if !state.claims.is_empty() {
             // Claimed, and to go all the same: its source is being deleted and waits for that.
-            let mark = self.our_mark_on(known_target(store, state)?)?;
+            let target = known_target(store, state)?;
+            let mark = self.our_mark_on(target)?;
             return match self.wanted_of(store, state, Some(&mark)) {
-                (WantedHere::No(evidence), _) => Some(Ok(evidence)),
+                (WantedHere::No(evidence), _) => Some((&target.uid, Ok(evidence))),
                 (WantedHere::By(_) | WantedHere::Undecided(_), _) => None,
             };
         }
-        match known_target(store, state).map(|target| self.our_mark_on(target)) {
-            Some(Some(mark)) => Some(self.evidence(store, state, &mark)),
-            // Counted before it is read: one after the other, each would be the only one.
-            None if would_go_unread(store, state) => Some(Err(Unclear::at(
-                &state.key,
-                "it is not shown and was not read yet",
-                Some(Expected::Whenever),
-            ))),
-            Some(None) | None => None,
+        if let Some(target) = known_target(store, state) {
+            let mark = self.our_mark_on(target)?;
+            return Some((&target.uid, self.evidence(store, state, &mark)));
         }
+        // Counted before it is read: one after the other, each would be the only one.
+        let unread = "it is not shown and was not read yet";
+        let unclear = || Unclear::at(&state.key, unread, Some(Expected::Whenever));
+        would_go_unread(store, state).map(|object| (object, Err(unclear())))
     }
 
     /// Lets what is undecided wait for its source, and counts it with what is to go from its scope. Where nothing was to go
@@ -86,7 +95,7 @@ impl Engine {
         &mut self,
         store: &Store,
         scopes: &BTreeMap<ScopeId, Settling>,
-        undecided: Vec<(SlotId, Unclear)>,
+        undecided: Vec<(SlotId, Uid, Unclear)>,
     ) {
         let begins =
             |scope: &ScopeId, settling: &Settling| !settling.was_asking && self.breaker.is_asking(scope);
@@ -95,21 +104,21 @@ impl Engine {
         let mut expected = undecided;
         if !fresh.is_empty() {
             let anywhere = fresh.iter().any(|scope| scope.is_unclaimed());
-            let known: BTreeSet<SlotId> = expected.iter().map(|(id, _)| *id).collect();
+            let known: BTreeSet<SlotId> = expected.iter().map(|(id, ..)| *id).collect();
             for id in self.slots.unclaimed().into_iter().filter(|id| !known.contains(id)) {
                 let Some(state) = self.slots.get(id) else { continue };
                 let of_it = state.scope.as_ref().map_or(anywhere, |scope| fresh.contains(scope));
-                if of_it && let Some(Err(unclear)) = self.unwanted(store, state) {
-                    expected.push((id, unclear));
+                if of_it && let Some((object, Err(unclear))) = self.unwanted(store, state) {
+                    expected.push((id, object.clone(), unclear));
                 }
             }
         }
-        for (id, unclear) in expected {
+        for (id, object, unclear) in expected {
             let Some(state) = self.slots.get(id) else { continue };
             // What was seen to be deleted while we watched counts no more when it is undecided than when it is decided.
             let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
             if let Some(when) = unclear.expected.filter(|_| counts) {
-                self.breaker.expect(&scope_of(state), &state.key, when);
+                self.breaker.expect(&scope_of(state), &state.key, &object, when);
             }
             let mark = known_target(store, state).and_then(|target| self.our_mark_on(target));
             let source = mark.map(|mark| source_of(state, &mark).clone());
@@ -130,12 +139,14 @@ impl Engine {
 
     /// More may be known of what was never listed, in one cluster or in any.
     pub(crate) fn settle_listed(&mut self, store: &Store, cluster: Option<&ClusterId>) {
-        let concerned = |other: &ClusterId| cluster.is_none_or(|cluster| cluster == other);
-        let changed = |(cluster, (unlisted, _)): &(&ClusterId, &(Unlisted, BTreeSet<SlotId>))| {
-            concerned(cluster) && store.unlisted(cluster) != Some(*unlisted)
-        };
-        let changed: Vec<ClusterId> =
-            self.unlisted.iter().filter(changed).map(|(cluster, _)| cluster.clone()).collect();
+        // Kinds become known mailbox by mailbox: of one cluster, nothing else is passed over.
+        let one = cluster.and_then(|cluster| self.unlisted.get_key_value(cluster));
+        let all = cluster.is_none().then(|| self.unlisted.iter()).into_iter().flatten();
+        let changed = one
+            .into_iter()
+            .chain(all)
+            .filter(|(cluster, (unlisted, _))| store.unlisted(cluster) != Some(*unlisted));
+        let changed: Vec<ClusterId> = changed.map(|(cluster, _)| cluster.clone()).collect();
         for cluster in changed {
             let Some((_, slots)) = self.unlisted.remove(&cluster) else { continue };
             for slot in slots {
@@ -173,8 +184,9 @@ impl Engine {
     pub(super) fn resettle(&mut self, store: &Store, id: SlotId, sight: &Sight) -> bool {
         let WantedHere::No(evidence) = &sight.wanted else { return false };
         let Some(state) = self.slots.get(id) else { return false };
-        let ours = known_target(store, state).is_some_and(|target| self.our_mark_on(target).is_some());
-        let missed = ours && self.breaker.misses(&scope_of(state), &state.key, evidence);
+        let ours = known_target(store, state).filter(|target| self.our_mark_on(target).is_some());
+        let missed = ours
+            .is_some_and(|target| self.breaker.misses(&scope_of(state), &state.key, &target.uid, evidence));
         if missed {
             self.unsettled.insert(id);
         }
@@ -259,7 +271,7 @@ impl Engine {
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         let belongs = state.record.uid.is_some().then(|| scope_of(state));
-        if state.counted == belongs {
+        if state.counted == belongs || (belongs.is_none() && broken(Mutation::CountTheGone)) {
             return;
         }
         let everything = ScopeId::unclaimed(&state.key.cluster);
@@ -285,7 +297,7 @@ impl Engine {
             let reason = format!("what is known of its source: {doubt}");
             unclear(&reason, Some(expected(store, source, doubt)))
         };
-        if !self.evaluations.is_empty() {
+        if !self.evaluations.is_empty() && !broken(Mutation::PartByPart) {
             return Err(unclear("its configuration is being evaluated", Some(Expected::Soon)));
         }
         // A list of targets that is not complete is half a picture: what else would go with it is not known.
@@ -404,11 +416,11 @@ impl Unclear {
     }
 }
 
-/// Whether a copy of ours stood there, and would go if it still does when it is read: the view that we follow does not
+/// The copy of ours that stood there, and would go if it still does when it is read: the view that we follow does not
 /// show it.
-fn would_go_unread(store: &Store, state: &SlotState) -> bool {
+fn would_go_unread<'s>(store: &Store, state: &'s SlotState) -> Option<&'s Uid> {
     let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
-    unread && state.record.uid.is_some() && state.passing.reading == Reading::None
+    state.record.uid.as_ref().filter(|_| unread && state.passing.reading == Reading::None)
 }
 
 /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is

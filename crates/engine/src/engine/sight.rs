@@ -208,11 +208,17 @@ impl Engine {
         others.filter_map(|other| self.slots.get(other)).all(|other| self.is_clear(store, other))
     }
 
-    /// Whether what stands in a slot bears our finalizer, and nothing that is wanted of it asks for that, nor may.
+    /// Whether what stands in a slot bears our finalizer, and nothing that is wanted of it asks for that, nor may. One that is being
+    /// deleted is gone the moment that it is taken off, and its copies then go or stay by what their marks say: so what is made
+    /// of it is told first what is wanted by now.
     pub(super) fn is_stray(&self, state: &SlotState, sight: &Sight) -> bool {
         let Seen::Present(target) = &sight.target else { return false };
         let route = |route| self.fans.find(route, &target.key).and_then(|fan| self.fans.get(fan));
-        let lets_go = |fan: &Fan| !fan.stale && !fan.finalizes && fan.undecided().is_none();
+        let owed = |slot| self.slots.get(slot).is_some_and(|state| state.owed.is_some());
+        let told = |fan: &Fan| !fan.legs.iter().flat_map(Leg::slots).any(owed);
+        let lets_go = |fan: &Fan| {
+            !fan.stale && !fan.finalizes && fan.undecided().is_none() && (!target.deleting || told(fan))
+        };
         state.claims.is_empty()
             && self.bears_finalizer(target)
             && self.routes_of(&target.key).into_iter().all(|one| route(one).is_some_and(lets_go))
@@ -297,7 +303,10 @@ fn target_of(store: &Store, state: &SlotState) -> Option<Seen<Arc<Object>>> {
     let seen = store.get(&state.key);
     let stale = match (&state.passing.written, &seen) {
         (Some(Written::At(version)), Seen::Present(target)) => target.version < *version,
-        (Some(Written::At(version)), Seen::Absent(absence)) => absence.version() < *version,
+        // Of what a view hides, that it was written may never be shown.
+        (Some(Written::At(version)), Seen::Absent(absence)) => {
+            absence.version() < *version && state.record.odd.hidden.is_none()
+        }
         (Some(Written::Ended(uid)), Seen::Present(target)) => target.uid == *uid && !target.deleting,
         _ => false,
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mailboat_object::key::{ClusterId, Key, Version};
+use mailboat_object::key::{ClusterId, Key, Uid, Version};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
@@ -145,8 +145,8 @@ impl Engine {
         self.breaker.held()
     }
 
-    /// What would go from a scope, or may, and waits for a word on all of it.
-    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = &Key> {
+    /// What would go from a scope, or may, and waits for a word on all of it: where, and which object.
+    pub fn losers(&self, scope: &ScopeId) -> impl Iterator<Item = (&Key, &Uid)> {
         self.breaker.losers(scope)
     }
 

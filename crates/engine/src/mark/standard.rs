@@ -1,15 +1,14 @@
 //! The marks that a role uses unless it has wire names of its own to keep.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use mailboat_object::digest::Digest;
 use mailboat_object::edit::Edit;
-use mailboat_object::json::{Raw, write_string};
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
+use mailboat_object::json::Raw;
+use mailboat_object::key::{Key, Name, Uid};
 use mailboat_object::object::Object;
 use serde_json::{Value, json};
 
+use super::text::{self, Said};
 use super::{Mark, Marked, Marks, OwnerId};
 use crate::want::{Delivery, Origin, Want};
 
@@ -18,7 +17,7 @@ pub const OWNER_LABEL: &str = "mailboat.dev/owner";
 /// The annotation with all else that a copy remembers.
 pub const MARK_ANNOTATION: &str = "mailboat.dev/mark";
 
-/// A label with the owner, and an annotation with the rest as JSON.
+/// A label with the owner, and an annotation with the rest.
 #[derive(Clone, Debug)]
 pub struct StandardMarks {
     owner: OwnerId,
@@ -28,6 +27,11 @@ impl StandardMarks {
     /// Marks of this owner, whose name must be a valid label value.
     pub fn new(owner: OwnerId) -> Self {
         Self { owner }
+    }
+
+    /// What the object at a key is a copy of, by the text of its mark, whoever's it is.
+    pub fn origin(text: &str, on: &Key) -> Option<Origin> {
+        text::read(text, on).map(|said| said.origin)
     }
 }
 
@@ -53,7 +57,7 @@ impl Marks for StandardMarks {
         if want.policy.delivery != Delivery::Overlay {
             edit.set_label(OWNER_LABEL, &self.owner.0);
         }
-        edit.set_annotation(MARK_ANNOTATION, &self.text(want, uid.is_some()));
+        edit.set_annotation(MARK_ANNOTATION, &text::write(want, &self.owner.0, uid.is_some()));
         if let Some(uid) = uid {
             edit.set(&["metadata", "uid"], Value::from(uid.to_string())).map_err(|bad| bad.to_string())?;
         }
@@ -65,186 +69,23 @@ impl Marks for StandardMarks {
     }
 }
 
-impl StandardMarks {
-    /// A mark as text. It names the object that it was put on, because controllers copy annotations along to what
-    /// they make: what they made is not ours. What is the same there and at the origin is said once, because a center
-    /// holds hundreds of thousands of marks.
-    fn text(&self, want: &Want, confirmed: bool) -> String {
-        let (origin, slot) = (&want.origin, &want.slot);
-        let says_kind = (origin.key.kind != slot.kind).then(|| origin.key.kind.to_string());
-        let says = |name: &Name, there: &Name| (name != there).then(|| name.to_string());
-        let overlays = want.policy.delivery == Delivery::Overlay;
-        let mut mark = Writer::new();
-        mark.text("cluster", Some(origin.key.cluster.0.as_str()));
-        mark.number("generation", Some(origin.generation).filter(|generation| *generation > 0));
-        mark.text("identity", origin.identity.as_deref());
-        mark.text("intent", Some(&want.body.digest.to_string()));
-        mark.text("kind", says_kind.as_deref());
-        mark.truth("leave", want.leaves());
-        mark.number("made", origin.made_seconds);
-        mark.text("name", says(&origin.key.name, &slot.name).as_deref());
-        mark.text("namespace", says(&origin.key.namespace, &slot.namespace).as_deref());
-        mark.text("on", Some(&on(slot)));
-        mark.truth("overlay", overlays);
-        mark.text("owner", overlays.then_some(self.owner.0.as_str()));
-        mark.text("uid", Some(&origin.uid.to_string()));
-        mark.truth("unconfirmed", !confirmed);
-        mark.number("version", Some(origin.version.0));
-        mark.finish()
-    }
-}
-
-/// A mark while it is written: with each write of a copy, so without a tree.
-struct Writer(String);
-
-impl Writer {
-    fn new() -> Self {
-        Self(String::with_capacity(320))
-    }
-
-    /// Adds a text, if there is one.
-    fn text(&mut self, name: &str, text: Option<&str>) {
-        if let Some(text) = text {
-            write_string(text, self.member(name));
-        }
-    }
-
-    /// Adds a number, if there is one.
-    fn number(&mut self, name: &str, number: Option<u64>) {
-        if let Some(number) = number {
-            // Writing to a String cannot fail.
-            _ = write!(self.member(name), "{number}");
-        }
-    }
-
-    /// Says something, if it is so.
-    fn truth(&mut self, name: &str, is_so: bool) {
-        if is_so {
-            self.member(name).push_str("true");
-        }
-    }
-
-    fn member(&mut self, name: &str) -> &mut String {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        write_string(name, &mut self.0);
-        self.0.push(':');
-        &mut self.0
-    }
-
-    fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-}
-
-fn on(slot: &Key) -> String {
-    format!("{}/{}/{}", slot.kind, slot.namespace, slot.name)
-}
-
-/// Whether a mark was put on the object at this key.
-fn is_on(text: &str, key: &Key) -> bool {
-    let group = key.kind.group();
-    let after_kind = || {
-        let rest = text.strip_prefix(key.kind.resource())?;
-        if group.is_empty() { Some(rest) } else { rest.strip_prefix('.')?.strip_prefix(group) }
-    };
-    let name = || after_kind()?.strip_prefix('/')?.strip_prefix(key.namespace.as_str())?.strip_prefix('/');
-    name() == Some(key.name.as_str())
-}
-
-/// The members of a mark that somebody looks at, where they stand.
-#[derive(Default)]
-struct Members<'t> {
-    on: Option<Raw<'t>>,
-    cluster: Option<Raw<'t>>,
-    uid: Option<Raw<'t>>,
-    version: Option<Raw<'t>>,
-    intent: Option<Raw<'t>>,
-    generation: Option<Raw<'t>>,
-    made: Option<Raw<'t>>,
-    identity: Option<Raw<'t>>,
-    kind: Option<Raw<'t>>,
-    namespace: Option<Raw<'t>>,
-    name: Option<Raw<'t>>,
-    owner: Option<Raw<'t>>,
-    leave: Option<Raw<'t>>,
-    unconfirmed: Option<Raw<'t>>,
-    overlay: Option<Raw<'t>>,
-}
-
-impl<'t> Members<'t> {
-    /// Finds them in one pass: hundreds of thousands of marks are read when a center starts, each of them several times.
-    fn of(mark: Raw<'t>) -> Self {
-        let mut found = Self::default();
-        for (name, value) in mark.members() {
-            let member = match &*name {
-                "on" => &mut found.on,
-                "cluster" => &mut found.cluster,
-                "uid" => &mut found.uid,
-                "version" => &mut found.version,
-                "intent" => &mut found.intent,
-                "generation" => &mut found.generation,
-                "made" => &mut found.made,
-                "identity" => &mut found.identity,
-                "kind" => &mut found.kind,
-                "namespace" => &mut found.namespace,
-                "name" => &mut found.name,
-                "owner" => &mut found.owner,
-                "leave" => &mut found.leave,
-                "unconfirmed" => &mut found.unconfirmed,
-                "overlay" => &mut found.overlay,
-                _ => continue,
-            };
-            // Of two by one name the first counts, as everywhere.
-            member.get_or_insert(value);
-        }
-        found
-    }
-}
-
-/// Reads a mark where it stands.
-fn parse(text: &str, on_key: &Key, owner: OwnerId) -> Option<Mark> {
-    let members = Members::of(Raw::parse(text.as_bytes()).ok()?);
-    let text = |member: Option<Raw<'_>>| member.and_then(Raw::as_str).map(|text| Name::new(&text));
-    if !is_on(&members.on?.as_str()?, on_key) {
+/// The mark that a text says is on the object at a key.
+fn parse(text: &str, on: &Key, owner: OwnerId) -> Option<Mark> {
+    let Said { origin, intent, leave, confirmed, overlay, owner: said } = text::read(text, on)?;
+    if overlay && said? != owner.0 {
         return None;
     }
-    let says = |member: Option<Raw<'_>>| member.and_then(Raw::as_bool) == Some(true);
-    if says(members.overlay) && members.owner?.as_str()? != owner.0.as_str() {
+    // No object is a copy of itself: somebody restored a source from its copy, with all that stood on that.
+    if !overlay && origin.key == *on {
         return None;
     }
-    let kind = members.kind.and_then(Raw::as_str).map_or_else(
-        || on_key.kind.clone(),
-        |kind| {
-            let (resource, group) = kind.split_once('.').unwrap_or((&kind, ""));
-            KindId::new(group, resource)
-        },
-    );
-    Some(Mark {
-        owner,
-        origin: Origin {
-            key: Key {
-                cluster: ClusterId::new(&members.cluster?.as_str()?),
-                kind,
-                namespace: text(members.namespace).unwrap_or_else(|| on_key.namespace.clone()),
-                name: text(members.name).unwrap_or_else(|| on_key.name.clone()),
-            },
-            uid: Uid::parse(&members.uid?.as_str()?),
-            version: Version(members.version?.as_u64()?),
-            generation: members.generation.and_then(Raw::as_u64).unwrap_or_default(),
-            made_seconds: members.made.and_then(Raw::as_u64),
-            identity: text(members.identity),
-        },
-        intent: members.intent?.as_str()?.parse::<Digest>().ok()?,
-        leave: says(members.leave),
-        confirmed: !says(members.unconfirmed),
-        overlay: says(members.overlay),
-    })
+    Some(Mark { owner, origin, intent, leave, confirmed, overlay })
 }
 
 #[cfg(test)]
 mod tests {
     use mailboat_object::digest::digest_of;
+    use mailboat_object::key::{ClusterId, KindId, Version};
     use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
 
     use super::*;
@@ -315,28 +156,72 @@ mod tests {
         assert_eq!(them.read(&copy), Marked::Others(OwnerId(Name::new("us"))));
     }
 
+    /// A want of something of another kind and name, from a cluster with an odd one, whose fields are put on another's object.
+    fn odd() -> Want {
+        let mut odd = want();
+        odd.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..Policy::plain(Arc::new(marks())) });
+        odd.origin.key =
+            Key { namespace: Name::EMPTY, kind: KindId::new("", "configmaps"), ..key("a\"b,=%ü", "o") };
+        (odd.origin.generation, odd.origin.made_seconds, odd.origin.identity) = (0, None, None);
+        odd
+    }
+
     #[test]
-    fn a_mark_is_written_as_it_always_was() {
-        let text = |want: &Want, confirmed| marks().text(want, confirmed);
-        let want = want();
-        let digest = want.body.digest;
+    fn a_mark_is_short_and_has_nothing_to_escape() {
+        let text = |want: &Want, confirmed| text::write(want, &marks().owner.0, confirmed);
+        let digest = want().body.digest;
+        let plain = format!(
+            "deployments.apps/till/pos,center,u-1,7,{digest},generation=3,made=1700000000,identity=3f5a,leave"
+        );
+        assert_eq!(text(&want(), true), plain);
+        assert_eq!(text(&want(), false), format!("{plain},unconfirmed"));
         assert_eq!(
-            text(&want, false),
+            text(&odd(), true),
             format!(
-                r#"{{"cluster":"center","generation":3,"identity":"3f5a","intent":"{digest}","leave":true,"made":1700000000,"on":"deployments.apps/till/pos","uid":"u-1","unconfirmed":true,"version":7}}"#
+                "deployments.apps/till/pos,a%22b%2c%3d%25%c3%bc,u-1,7,{digest},kind=configmaps,namespace=,name=o,owner=us,overlay"
             )
         );
-        let mut other = want.clone();
-        other.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..Policy::plain(Arc::new(marks())) });
-        other.origin.key =
-            Key { namespace: Name::EMPTY, kind: KindId::new("", "configmaps"), ..key("a\"b", "o") };
-        (other.origin.generation, other.origin.made_seconds, other.origin.identity) = (0, None, None);
-        assert_eq!(
-            text(&other, true),
-            format!(
-                r#"{{"cluster":"a\"b","intent":"{digest}","kind":"configmaps","name":"o","namespace":"","on":"deployments.apps/till/pos","overlay":true,"owner":"us","uid":"u-1","version":7}}"#
-            )
+    }
+
+    /// Marks as releases before this one wrote them, and what they say.
+    fn earlier() -> [(Want, bool, String); 3] {
+        let digest = want().body.digest;
+        let plain = format!(
+            r#"{{"cluster":"center","generation":3,"identity":"3f5a","intent":"{digest}","leave":true,"made":1700000000,"on":"deployments.apps/till/pos","uid":"u-1","version":7}}"#
         );
+        let first = plain.replace(r#""version""#, r#""unconfirmed":true,"version""#);
+        let overlay = format!(
+            r#"{{"cluster":"a\"b,=%ü","intent":"{digest}","kind":"configmaps","name":"o","namespace":"","on":"deployments.apps/till/pos","overlay":true,"owner":"us","uid":"u-1","version":7}}"#
+        );
+        [(want(), true, plain), (want(), false, first), (odd(), true, overlay)]
+    }
+
+    #[test]
+    fn a_mark_of_an_earlier_release_says_what_it_said() {
+        for (want, confirmed, mark) in earlier() {
+            let uid = Uid::parse("u-2");
+            let body = marks().write(&want, confirmed.then_some(&uid)).unwrap();
+            let now = marks().read(&decode(&body, &want.slot.kind, "pos"));
+            let mut value: Value = serde_json::from_slice(&body).unwrap();
+            value["metadata"]["annotations"][MARK_ANNOTATION] = json!(mark);
+            let then = marks().read(&decode(value.to_string().as_bytes(), &want.slot.kind, "pos"));
+            assert!(matches!(&then, Marked::Ours(said) if said.origin == want.origin), "{then:?}");
+            assert_eq!(then, now, "{mark}");
+        }
+    }
+
+    #[test]
+    fn what_a_mark_was_not_put_on_is_not_known_by_it_in_either_form() {
+        for (want, _, earlier) in earlier() {
+            for text in [earlier, text::write(&want, &marks().owner.0, true)] {
+                assert!(parse(&text, &want.slot, marks().owner).is_some(), "{text}");
+                let other = |slot: Key| parse(&text, &slot, marks().owner);
+                assert_eq!(other(key("edge", "pos-5f7c")), None, "{text}");
+                assert_eq!(other(Key { namespace: Name::new("kitchen"), ..key("edge", "pos") }), None);
+                let replicas = KindId::new("apps", "replicasets");
+                assert_eq!(other(Key { kind: replicas, ..key("edge", "pos") }), None);
+            }
+        }
     }
 
     #[test]
@@ -365,10 +250,38 @@ mod tests {
     }
 
     #[test]
+    fn no_object_is_a_copy_of_itself() {
+        let itself = key("center", "pos");
+        let [(_, _, earlier), ..] = earlier();
+        for text in [earlier, text::write(&want(), &marks().owner.0, true)] {
+            assert!(parse(&text, &key("edge", "pos"), marks().owner).is_some(), "{text}");
+            assert_eq!(parse(&text, &itself, marks().owner), None, "{text}");
+        }
+        let overlay = Policy { delivery: Delivery::Overlay, ..(*want().policy).clone() };
+        let want = Want { slot: itself.clone(), policy: Arc::new(overlay), ..want() };
+        let text = text::write(&want, &marks().owner.0, true);
+        assert!(
+            parse(&text, &itself, marks().owner).is_some(),
+            "fields of ours on a source are no copy: {text}"
+        );
+    }
+
+    #[test]
     fn a_mark_that_cannot_be_read_is_no_mark() {
         let want = want();
         let mut value: Value = serde_json::from_slice(&marks().write(&want, None).unwrap()).unwrap();
-        for broken in ["", "{}", "[]", r#"{"on":"deployments.apps/till/pos"}"#] {
+        let whole = text::write(&want, &marks().owner.0, true);
+        let on = "deployments.apps/till/pos";
+        let broken = ["", "{}", "[]", r#"{"on":"deployments.apps/till/pos"}"#, on].map(str::to_owned);
+        let cut = (0..whole.find(",generation").unwrap()).map(|end| whole[..end].to_owned());
+        let garbled = [
+            whole.replace("made=17", "made=x"),
+            whole.replace("center", "%"),
+            whole.replace("center", "%zz"),
+            whole.replace("center", "%ff"),
+            whole.replace(",7,", ",-7,"),
+        ];
+        for broken in broken.into_iter().chain(cut).chain(garbled) {
             value["metadata"]["annotations"][MARK_ANNOTATION] = json!(broken);
             let copy = decode(value.to_string().as_bytes(), &want.slot.kind, "pos");
             assert_eq!(marks().read(&copy), Marked::Nobodys, "{broken:?}");

@@ -135,7 +135,7 @@ fn want(delivery: Delivery, adopt: Adopt, status: StatusReturn, finalizer: bool)
 fn gone(confirmed: bool) -> Evidence {
     let gone = SourceGone::new(origin().key, absence());
     let look = Look { object: Sighted::Missing, workspace_lives: true, kind: Serving::Itself };
-    let looked = |gone: SourceGone, at| gone.looked(at, &look).unwrap();
+    let looked = |gone: SourceGone, at| gone.looked(at, at, &look).unwrap();
     Evidence::SourceGone(if confirmed { looked(looked(gone, 0), LOOK_AGAIN_AFTER) } else { gone })
 }
 

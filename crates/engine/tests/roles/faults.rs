@@ -151,18 +151,27 @@ fn a_source_that_cannot_be_told_anything_is_not_the_fault_of_its_copies_cluster(
     assert_eq!(world.object(&mailbox).unwrap()["status"], json!({ "ready": 3 }));
 }
 
-#[test]
-fn h25_a_source_cluster_that_is_away_is_told_by_one_slot_at_a_time() {
+fn at(cluster: &str, n: usize) -> Key {
+    key(cluster, "configmaps", "till", &format!("c{n:02}"))
+}
+
+/// Fifty copies, delivered from a cluster that is away since.
+fn fifty_of_a_source_that_is_away() -> World {
     let mut world = world();
-    let at = |cluster, n| key(cluster, "configmaps", "till", &format!("c{n:02}"));
     for n in 0..50 {
         world.put(&at("tenant", n), config_map("1"));
     }
     configure(&mut world, edge_syncer("s", "tenant", FLORIN));
     known(&mut world);
     world.run();
+    world.servers.get_mut(&at("tenant", 0).cluster).unwrap().link = Link::Away;
+    world
+}
+
+#[test]
+fn h25_a_source_cluster_that_is_away_is_told_by_one_slot_at_a_time() {
+    let mut world = fifty_of_a_source_that_is_away();
     let tenant = at("tenant", 0).cluster;
-    world.servers.get_mut(&tenant).unwrap().link = Link::Away;
     for n in 0..50 {
         let mut ready = world.object(&at("florin", n)).unwrap().clone();
         ready["status"] = json!({ "ready": n });
@@ -182,16 +191,8 @@ fn h25_a_source_cluster_that_is_away_is_told_by_one_slot_at_a_time() {
 
 #[test]
 fn h25_sources_in_a_cluster_that_is_away_are_looked_for_by_one_slot_at_a_time() {
-    let mut world = world();
-    let at = |cluster, n| key(cluster, "configmaps", "till", &format!("c{n:02}"));
-    for n in 0..50 {
-        world.put(&at("tenant", n), config_map("1"));
-    }
-    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
-    known(&mut world);
-    world.run();
+    let mut world = fifty_of_a_source_that_is_away();
     let tenant = at("tenant", 0).cluster;
-    world.servers.get_mut(&tenant).unwrap().link = Link::Away;
     // What they were is shown by a view; the workspace itself does not answer.
     for n in 0..50 {
         world.remove(&at("tenant", n));
@@ -212,11 +213,10 @@ fn h25_sources_in_a_cluster_that_is_away_are_looked_for_by_one_slot_at_a_time() 
 #[test]
 fn a_short_absence_with_much_under_way_is_a_short_pause() {
     let mut world = world();
-    let at = |n| key("florin", "configmaps", "till", &format!("c{n:02}"));
     for n in 0..50 {
-        world.put(&key("workload", "configmaps", "till", &format!("c{n:02}")), config_map("1"));
+        world.put(&at("workload", n), config_map("1"));
     }
-    let florin = at(0).cluster;
+    let florin = at("florin", 0).cluster;
     world.servers.get_mut(&florin).unwrap().link = Link::Hangs;
     configure(&mut world, translator("p1", &[FLORIN]));
     known(&mut world);
@@ -225,7 +225,11 @@ fn a_short_absence_with_much_under_way_is_a_short_pause() {
     world.give_up_as(FaultKind::Away);
     world.servers.get_mut(&florin).unwrap().link = Link::Up;
     world.run_for(1_000);
-    assert!((0..50).all(|n| world.object(&at(n)).is_some()), "{}", explain(&world, &at(0)));
+    assert!(
+        (0..50).all(|n| world.object(&at("florin", n)).is_some()),
+        "{}",
+        explain(&world, &at("florin", 0))
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What went wrong for users of comparable systems, one by one; docs/hazards.md lists them all.
 
+use mailboat_engine::mark::MARK_ANNOTATION;
+
 use crate::prelude::*;
 
 /// Some sources, delivered to both edges.
@@ -85,25 +87,92 @@ fn h09_a_center_that_comes_back_with_other_uids_remakes_nothing() {
     assert!(!written(&mut world).iter().any(|write| write.starts_with("delete")));
 }
 
-#[test]
-fn h11_marks_of_an_earlier_release_are_known_again_and_not_rewritten() {
-    let mut world = delivered(1);
-    let copy = numbered("florin", 0);
-    let mut object = world.object(&copy).unwrap().clone();
-    let annotation = &mut object["metadata"]["annotations"]["mailboat.dev/mark"];
-    let mut mark: Value = serde_json::from_str(annotation.as_str().unwrap()).unwrap();
-    for (member, value) in [("kind", "configmaps"), ("namespace", "till"), ("name", "c00")] {
-        mark[member] = json!(value);
+/// The mark on a copy as earlier releases wrote it, with all that the first of them said.
+fn mark_as_json(world: &mut World, copy: &Key) {
+    let mut object = world.object(copy).unwrap().clone();
+    let annotation = &mut object["metadata"]["annotations"][MARK_ANNOTATION];
+    let mark = annotation.as_str().unwrap().to_owned();
+    let [on, cluster, uid, version, intent, rest @ ..] = &*mark.split(',').collect::<Vec<_>>() else {
+        panic!("{mark}")
+    };
+    let version: u64 = version.parse().unwrap();
+    let mut earlier = json!({ "on": on, "cluster": cluster, "uid": uid, "version": version, "intent": intent,
+        "kind": "configmaps", "namespace": "till", "name": copy.name.as_str(), "leave": false });
+    if rest.contains(&"unconfirmed") {
+        earlier["unconfirmed"] = json!(true);
     }
-    mark["leave"] = json!(false);
-    *annotation = json!(mark.to_string());
+    *annotation = json!(earlier.to_string());
     world.servers.get_mut(&copy.cluster).unwrap().objects.insert(copy.clone(), object);
+}
+
+/// Every copy bears such a mark, and the process starts again.
+fn restarted_with_earlier_marks(sources: usize) -> World {
+    let mut world = delivered(sources);
+    for number in 0..sources {
+        for edge in ["florin", "guilder"] {
+            mark_as_json(&mut world, &numbered(edge, number));
+        }
+    }
     world.restart(&KINDS);
     configure(&mut world, translator("p1", &[FLORIN, GUILDER]));
     known(&mut world);
     world.run();
+    world
+}
+
+fn mark(world: &World, copy: &Key) -> String {
+    world.object(copy).unwrap()["metadata"]["annotations"][MARK_ANNOTATION].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn h11_marks_of_an_earlier_release_are_known_again_and_not_rewritten() {
+    let mut world = restarted_with_earlier_marks(3);
     assert_eq!(written(&mut world), Vec::<String>::new());
-    assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled));
+    assert_eq!(world.engine.verdict(&numbered("florin", 0)), Some(&Verdict::Settled));
+    // The next delivery brings the mark of now, to that copy alone.
+    world.put(&numbered("workload", 0), config_map("2"));
+    world.run();
+    assert!(!mark(&world, &numbered("florin", 0)).contains('"'));
+    assert!(mark(&world, &numbered("florin", 1)).contains('"'));
+    assert_eq!(written(&mut world).len(), 2);
+}
+
+#[test]
+fn h11_what_bears_a_mark_of_an_earlier_release_goes_with_its_source_and_not_before() {
+    let mut world = restarted_with_earlier_marks(12);
+    world.remove(&numbered("workload", 0));
+    world.run();
+    assert!(world.object(&numbered("florin", 0)).is_none(), "{}", explain(&world, &numbered("florin", 0)));
+    assert!((1..12).all(|number| world.object(&numbered("florin", number)).is_some()));
+    // All at once, and nobody asked for it: it is held like that of any other copy.
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run_for(600_000);
+    assert!((1..12).all(|number| world.object(&numbered("florin", number)).is_some()));
+    assert!(matches!(world.engine.verdict(&numbered("florin", 1)), Some(Verdict::Held(_))));
+}
+
+#[test]
+fn h10_what_a_server_wrote_in_its_own_way_is_not_written_by_a_restart_whatever_its_mark_looks_like() {
+    for earlier in [false, true] {
+        let mut world = world();
+        let copy = numbered("florin", 0);
+        world.servers.get_mut(&copy.cluster).unwrap().defaults = Some(("a", "1"));
+        world.put(&numbered("workload", 0), config_map("1000m"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        assert_eq!(world.object(&copy).unwrap()["data"]["a"], "1");
+        if earlier {
+            mark_as_json(&mut world, &copy);
+        }
+        written(&mut world);
+        world.restart(&KINDS);
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        assert_eq!(written(&mut world), Vec::<String>::new(), "a mark of an earlier release: {earlier}");
+        assert_eq!(world.engine.verdict(&copy), Some(&Verdict::Settled), "{}", explain(&world, &copy));
+    }
 }
 
 #[test]

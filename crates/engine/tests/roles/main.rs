@@ -2,8 +2,11 @@
 //! objects, as skeleton routes over a small server, without a special case for any of them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod any_order;
+mod asked;
 mod churn;
 mod conflicts;
+mod definitions;
 mod delivery;
 mod emptied;
 mod faults;
@@ -23,5 +26,6 @@ mod sought;
 mod standing;
 mod telling;
 mod unclaimed;
+mod warrants;
 mod withdrawal;
 mod world;

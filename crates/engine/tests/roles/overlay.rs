@@ -158,3 +158,41 @@ fn what_is_on_its_way_out_takes_nothing_over_and_nothing_along() {
     assert_eq!(world.object(&copy()).expect("somebody else's object was deleted")["data"]["a"], "theirs");
     assert_eq!(written(&mut world), Vec::<String>::new());
 }
+
+/// As a user makes it who restores an object from one of its copies: with our label, and with a mark that names an object of
+/// this name and kind.
+#[test]
+fn a_source_that_was_restored_from_its_copy_is_not_taken_for_a_copy() {
+    let cases = [false, true].into_iter().flat_map(|restarted| [(restarted, false), (restarted, true)]);
+    for (restarted, selected) in cases {
+        let mut world = world();
+        world.put(&source(), config_map("1"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        let mut restored = world.object(&copy()).unwrap().clone();
+        if selected {
+            restored["metadata"]["labels"]["place"] = json!("yes");
+        }
+        restored["metadata"]["annotations"]["count"] = json!("theirs");
+        world.put(&source(), restored);
+        if restarted {
+            world.restart(&KINDS);
+            configure(&mut world, translator("p1", &[FLORIN]));
+            known(&mut world);
+        }
+        world.run();
+        let theirs =
+            world.object(&source()).expect("a user's object was deleted as a copy of itself").clone();
+        assert_eq!(world.object(&copy()).is_some(), selected, "its copy goes as it is selected");
+        // Nor are its fields ours to take, as those of a copy are.
+        configure(&mut world, annotator(&[WORKLOAD]));
+        world.run_for(60_000);
+        assert_eq!(world.object(&source()), Some(&theirs), "{}", explain(&world, &source()));
+        world.engine.configure(&world.store, &RouteId(Name::new("counts")), None);
+        world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+        world.run();
+        assert_eq!(world.object(&source()), Some(&theirs), "nobody wants it, and it is the user's");
+        assert!(world.object(&copy()).is_none());
+    }
+}

@@ -1,6 +1,9 @@
 //! What is ours, what is not, and what is done about either.
 
+use mailboat_engine::want::{Delivery, Policy};
+
 use crate::prelude::*;
+use crate::roles::policy;
 
 #[test]
 fn a_foreign_object_is_never_touched_and_is_reported() {
@@ -104,6 +107,57 @@ fn our_copy_that_a_delivery_met_is_ours_though_its_server_forgot_how_it_was() {
     assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "3", "{}", explain(&world, &copy()));
 }
 
+/// A world whose view has lost sight of our copy, and shows nothing of what a first delivery and what came after it did there.
+fn hiding_world() -> World {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    let mut hidden = world.object(&copy()).unwrap().clone();
+    let later = hidden["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    hidden["metadata"]["resourceVersion"] = json!(later.to_string());
+    world.servers.get_mut(&copy().cluster).unwrap().events.push((copy(), "DELETED", hidden));
+    world.now += 5_000;
+    world.run_until_call(|world| shows(world, false));
+    world.run_for(1_000);
+    assert!(explain(&world, &copy()).contains("does not show it"), "{}", explain(&world, &copy()));
+    world
+}
+
+fn shows(world: &mut World, shows: bool) {
+    world.servers.get_mut(&copy().cluster).unwrap().silent = !shows;
+}
+
+#[test]
+fn a_change_reaches_our_copy_at_once_while_a_view_hides_it_and_after() {
+    let mut world = hiding_world();
+    world.put(&source(), config_map("2"));
+    world.run_for(1_000);
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2", "{}", explain(&world, &copy()));
+    // All is shown, the oldest first: nothing is decided by how it was before our own last write.
+    written(&mut world);
+    shows(&mut world, true);
+    world.run_for(1_000);
+    assert_eq!(written(&mut world), Vec::<String>::new(), "it is as wanted");
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+    world.put(&source(), config_map("3"));
+    world.run_for(1_000);
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "3", "{}", explain(&world, &copy()));
+}
+
+#[test]
+fn a_copy_that_was_hidden_and_is_gone_is_made_again() {
+    let mut world = hiding_world();
+    world.remove(&copy());
+    world.put(&source(), config_map("2"));
+    world.run_for(600_000);
+    shows(&mut world, true);
+    world.run_for(600_000);
+    assert_eq!(world.object(&copy()).unwrap()["data"]["a"], "2", "{}", explain(&world, &copy()));
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled), "{}", explain(&world, &copy()));
+}
+
 /// A foreign object that appeared unseen, met by a first delivery whose answer is lost.
 fn met_and_lost() -> World {
     let mut world = world();
@@ -176,6 +230,32 @@ fn what_was_met_and_is_no_longer_selected_is_let_go_and_never_deleted() {
     is_foreign_again(&world);
     let deleted = written(&mut world).iter().any(|write| write.starts_with("delete"));
     assert!(!deleted, "a delete was sent");
+}
+
+/// The fields of what was delivered whole are ours, and an overlay takes them. The mark on this says that it was.
+#[test]
+fn fields_are_not_forced_on_what_a_delivery_met_whose_answer_was_lost() {
+    for (forgets, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = met_and_lost();
+        let mut theirs = world.object(&copy()).unwrap().clone();
+        theirs["data"]["a"] = json!("theirs");
+        world.put(&copy(), theirs);
+        world.servers.get_mut(&copy().cluster).unwrap().forgets = forgets;
+        if restarted {
+            world.restart(&KINDS);
+        }
+        written(&mut world);
+        let mut overlaying = translator("p1", &[FLORIN]);
+        overlaying.policy = Arc::new(Policy { delivery: Delivery::Overlay, ..policy() });
+        overlaying.head.configuration = crate::roles::edition(2);
+        configure(&mut world, overlaying);
+        known(&mut world);
+        world.run_for(600_000);
+        let data = &world.object(&copy()).expect("a foreign object was deleted")["data"];
+        assert_eq!(*data, json!({ "theirs": "1", "a": "theirs" }), "{forgets} {restarted}");
+        let calls = written(&mut world);
+        assert!(!calls.iter().any(|call| call.contains("force: true")), "{calls:?}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(crate) use mailboat_engine::route::{Route, RouteId};
 pub(crate) use mailboat_object::key::{Key, Name};
 pub(crate) use mailboat_object::wire::Verb;
 pub(crate) use mailboat_store::interest::Filter;
+pub(crate) use mailboat_store::seen::Doubt;
 pub(crate) use serde_json::{Value, json};
 
 pub(crate) use crate::roles::{Skeleton, edge_syncer, publisher, translator, workload_syncer};

@@ -547,3 +547,30 @@ fn what_no_route_brings_there_goes_though_nobody_can_tell_what_became_of_its_sou
         assert_eq!(world.object(&copy()).is_some(), still, "{}", explain(&world, &copy()));
     }
 }
+
+/// A machine that sleeps, or a process that is stopped, while the answer to a look is on its way. The events of that time come
+/// after it.
+#[test]
+fn a_look_whose_answer_is_read_long_after_it_was_asked_for_is_taken_again() {
+    for (slept, stays) in [(60_000, true), (1_000, false)] {
+        let mut world = world();
+        world.put(&source(), config_map("1"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        let uid = world.object(&copy()).unwrap()["metadata"]["uid"].clone();
+        world.remove(&source());
+        world.run_until_found(|world| {
+            world.now += slept;
+            world.put(&source(), config_map("1"));
+            world.servers.get_mut(&source().cluster).unwrap().silent = true;
+        });
+        world.run_for(5_000);
+        // Within a moment nobody can tell; what was deleted then is made anew.
+        assert_eq!(world.object(&copy()).is_some(), stays, "asked {slept} ms ago");
+        world.servers.get_mut(&source().cluster).unwrap().silent = false;
+        world.run();
+        let now = world.object(&copy()).expect("its source is there")["metadata"]["uid"].clone();
+        assert_eq!(now == uid, stays);
+    }
+}

@@ -103,6 +103,24 @@ impl World {
         }
     }
 
+    /// The process starts again, and what it lists comes in another order: cluster by cluster, kind by kind, and object by object.
+    pub(crate) fn restart_in(&mut self, order: &mut Order, kinds: &[&str]) {
+        self.restart(&[]);
+        let clusters: Vec<ClusterId> = self.servers.keys().cloned().collect();
+        let mut feeds: Vec<_> =
+            clusters.iter().flat_map(|at| kinds.iter().map(move |kind| (at, *kind))).collect();
+        order.shuffle(&mut feeds);
+        for (cluster, kind) in feeds {
+            let cluster = cluster.0.as_str();
+            self.begin_to_follow(cluster, kind, Filter::All);
+            let id = key(cluster, kind, "", "");
+            let mut page = self.servers[&id.cluster].list(&id.kind);
+            order.shuffle(page["items"].as_array_mut().unwrap());
+            self.feed(cluster, kind, Input::Page(page.to_string().as_bytes()));
+            self.watch(cluster, kind);
+        }
+    }
+
     /// Follows a kind in a cluster from now on, and lists it.
     pub(crate) fn follow(&mut self, cluster: &str, kind: &str) {
         self.begin_to_follow(cluster, kind, Filter::All);
@@ -186,6 +204,12 @@ impl World {
         self.feed(cluster, kind, Input::Fault(&fault));
     }
 
+    /// A watch cannot go on: the server has forgotten what it would have to tell.
+    pub(crate) fn expire(&mut self, cluster: &str, kind: &str) {
+        let fault = Fault::new(FaultKind::Expired, "too old resource version");
+        self.feed(cluster, kind, Input::Fault(&fault));
+    }
+
     /// The link is back: the follower probes, and resumes or lists.
     pub(crate) fn find_again(&mut self, cluster: &str, kind: &str) {
         let id = key(cluster, kind, "", "");
@@ -261,6 +285,31 @@ impl World {
         );
     }
 
+    /// Runs until nothing is left to do. Calls are under way together, and reach their servers in an order of their own.
+    pub(crate) fn run_in(&mut self, order: &mut Order) {
+        let mut under_way = Vec::new();
+        for _ in 0..200_000 {
+            self.deliver_events();
+            let next = self.engine.next(self.now, &self.store);
+            let waits = matches!(next, Next::Idle | Next::WaitUntil(_));
+            match next {
+                Next::Look(..) | Next::Call(..) => under_way.push(next),
+                Next::Idle if under_way.is_empty() => return,
+                Next::WaitUntil(at) if under_way.is_empty() && at > self.now + 600_000 => return,
+                Next::WaitUntil(at) if under_way.is_empty() => self.now = at.max(self.now + 1),
+                Next::Again | Next::Idle | Next::WaitUntil(_) => {}
+            }
+            if !under_way.is_empty() && (waits || order.below(3) == 0) {
+                match under_way.swap_remove(order.below(under_way.len())) {
+                    Next::Look(ticket, source) => self.look(ticket, &source),
+                    Next::Call(ticket, call) => self.answer(ticket, call),
+                    other => panic!("{other:?} is not under way"),
+                }
+            }
+        }
+        panic!("the engine does not come to rest");
+    }
+
     /// Runs for so long at most, for what never comes to rest by itself.
     pub(crate) fn run_for(&mut self, milliseconds: u64) {
         let end = self.now + milliseconds;
@@ -269,7 +318,7 @@ impl World {
             match self.engine.next(self.now, &self.store) {
                 Next::Again => {}
                 Next::Idle => return,
-                Next::WaitUntil(at) => self.now = at.max(self.now + 1),
+                Next::WaitUntil(at) => self.now = at.max(self.now + 1).min(end),
                 Next::Look(ticket, source) => self.look(ticket, &source),
                 Next::Call(ticket, call) => self.answer(ticket, call),
             }
@@ -309,14 +358,34 @@ impl World {
         }
     }
 
+    /// Runs until a source is looked at for the first time, and lets something happen between what is found and its answer.
+    pub(crate) fn run_until_found(&mut self, meanwhile: impl FnOnce(&mut Self)) {
+        loop {
+            self.deliver_events();
+            match self.engine.next(self.now, &self.store) {
+                Next::Again => {}
+                Next::Look(ticket, source) => {
+                    let found = self.find(&source);
+                    meanwhile(self);
+                    return self.engine.looked(self.now, ticket, found);
+                }
+                other => panic!("nothing is looked at: {other:?}"),
+            }
+        }
+    }
+
     fn look(&mut self, ticket: Ticket, source: &Key) {
+        let found = self.find(source);
+        self.engine.looked(self.now, ticket, found);
+    }
+
+    fn find(&mut self, source: &Key) -> Result<Look, Fault> {
         let server = self.servers.get_mut(&source.cluster).unwrap();
         if server.link == Link::Away {
             server.refusals += 1;
-            let fault = Fault::new(FaultKind::Away, "connection refused");
-            return self.engine.looked(self.now, ticket, Err(fault));
+            return Err(Fault::new(FaultKind::Away, "connection refused"));
         }
-        let found = Look {
+        Ok(Look {
             object: match self.object(source) {
                 None => Sighted::Missing,
                 Some(object) if object["metadata"]["deletionTimestamp"].is_null() => Sighted::There,
@@ -326,8 +395,7 @@ impl World {
             },
             workspace_lives: self.workspace_lives,
             kind: self.kind.clone(),
-        };
-        self.engine.looked(self.now, ticket, Ok(found));
+        })
     }
 
     fn answer(&mut self, ticket: Ticket, call: Call) {
@@ -377,6 +445,27 @@ impl World {
 
     pub(crate) fn object(&self, key: &Key) -> Option<&Value> {
         self.servers[&key.cluster].objects.get(key)
+    }
+}
+
+/// An order of things that is drawn from a number.
+pub(crate) struct Order(pub(crate) u64);
+
+impl Order {
+    /// The next draw: a number below another.
+    pub(crate) fn below(&mut self, below: usize) -> usize {
+        // Sebastiano Vigna's SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.0;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((drawn ^ (drawn >> 31)) % below as u64).unwrap()
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            things.swap(last, self.below(last + 1));
+        }
     }
 }
 

@@ -66,10 +66,9 @@ impl Authority {
         } else {
             let key = KeyPair::generate()?;
             let certificate = authority_params(now_seconds).self_signed(&key)?.pem();
-            // The key first: without it the certificate is of no use, and both are made anew.
-            storage.keep(KEPT_KEY, key.serialize_pem().as_bytes())?;
-            storage.keep(KEPT_CERTIFICATE, certificate.as_bytes())?;
-            (certificate.into_bytes(), key.serialize_pem().into_bytes())
+            let key = key.serialize_pem();
+            storage.keep(&[(KEPT_KEY, key.as_bytes()), (KEPT_CERTIFICATE, certificate.as_bytes())])?;
+            (certificate.into_bytes(), key.into_bytes())
         };
         let text = |bytes| String::from_utf8(bytes).map_err(|_| AuthorityError::Kept);
         let (certificate_pem, key) = (text(certificate)?, KeyPair::from_pem(&text(key)?)?);

@@ -50,7 +50,7 @@ impl SigningKey {
         } else {
             let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
                 .map_err(|_| AuthorityError::Tls("the system gives no randomness".to_owned()))?;
-            storage.keep(KEPT_KEY, made.as_ref())?;
+            storage.keep(&[(KEPT_KEY, made.as_ref())])?;
             made.as_ref().to_owned()
         };
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &kept, &random)

@@ -58,6 +58,8 @@ pub fn self_subject_rules(rights: &Rights, cluster: &ClusterId, user: &User, mut
     let (of_paths, of_objects): (Vec<&Rule>, Vec<&Rule>) =
         rules.iter().partition(|rule| !rule.paths.is_empty());
     let json = |rules: Vec<&Rule>| rules.into_iter().map(Rule::to_json).collect::<Vec<_>>();
+    // Servers do not repeat it.
+    body["spec"] = json!({});
     body["status"] = json!({
         "incomplete": false, "nonResourceRules": json(of_paths), "resourceRules": json(of_objects),
     });

@@ -8,13 +8,13 @@ use mailboat_object::FieldSelector;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-use super::Call;
 use super::held::PIECE_BYTES;
+use super::{Call, act, not_allowed};
 use crate::answer::{self, Answer};
 use crate::flow::{Pass, Work};
 use crate::hub::now_seconds;
 use crate::media::Shape;
-use crate::table::{Columns, Include, list_metadata};
+use crate::table::{self, Columns, Include, list_metadata};
 
 /// A tree of values takes so many times its JSON.
 const TREE_PER_JSON: usize = 8;
@@ -30,9 +30,14 @@ impl Call<'_> {
             "" => {}
             "status" if self.kind.rules.status.is_some() => {}
             "scale" if self.kind.rules.scale.is_some() => {
-                let scale = self.hub.read(|machine| machine.scale(&key)).await?;
+                let mut scale = self.hub.read(|machine| machine.scale(&key)).await?;
+                if self.accepted.shape == Shape::Table {
+                    scale = table::of_scale(&scale, now_seconds());
+                }
                 return self.value(StatusCode::OK, &scale);
             }
+            "log" if act::is_pod(&self.path) => return self.log().await,
+            _ if act::is_act(&self.path) => return Err(not_allowed()),
             _ => return Err(self.no_part()),
         }
         let wanted = self.query.version()?.unwrap_or_default();
@@ -141,7 +146,8 @@ impl Call<'_> {
             Some("None") => Ok(Include::Nothing),
             Some("Object") => Ok(Include::Object),
             Some(other) => Err(Status::bad_request(format!(
-                "includeObject: None, Metadata and Object are known, {other:?} is not"
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                 'Metadata', 'Object', 'None', or empty"
             ))),
         }
     }

@@ -1,14 +1,18 @@
 //! Questions about users and rights: created, answered, never stored.
 
 use http::StatusCode;
+use mailboat_machinery::time::rfc3339;
 use mailboat_machinery::{FieldError, Status};
 use mailboat_object::{ClusterId, Key, KindId, Name};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::write::read;
 use crate::Hub;
+use crate::access::user::CLUSTER_EXTRA;
 use crate::access::{AccountError, User, review};
 use crate::answer::{self, Answer};
+use crate::cluster::CLUSTER;
+use crate::discovery::REVIEWS;
 use crate::hub::now_seconds;
 use crate::path::ObjectPath;
 
@@ -33,9 +37,11 @@ pub(super) fn answer(
     cluster: &ClusterId,
     user: &User,
     path: &ObjectPath,
-    body: Value,
+    mut body: Value,
+    manager: &Name,
 ) -> Result<Answer, Status> {
     let gate = hub.gate();
+    furnish(&mut body, path, manager);
     let mut answered = match (path.group.as_str(), path.resource.as_str()) {
         ("authorization.k8s.io", "selfsubjectaccessreviews") => {
             review::check_access(&body["spec"])
@@ -68,7 +74,62 @@ pub(super) fn answer(
     if let Some(Value::Object(spec)) = answered.get_mut("spec") {
         spec.remove("token");
     }
+    if *cluster == ClusterId::new(CLUSTER) {
+        // Where an account lives is said in workspaces alone.
+        for member in ["userInfo", "user"] {
+            if let Some(Value::Object(extra)) = answered.pointer_mut(&format!("/status/{member}/extra")) {
+                extra.remove(CLUSTER_EXTRA);
+            }
+        }
+    }
     Ok(answer::json(StatusCode::CREATED, &answered))
+}
+
+/// A question as it is known to the server: its type, what its path says, and who asked it.
+fn furnish(body: &mut Value, path: &ObjectPath, manager: &Name) {
+    let asked = (path.group.as_str(), path.resource.as_str());
+    let kind = REVIEWS.into_iter().find(|(group, resource, ..)| (*group, *resource) == asked);
+    if let Some((group, _, kind, _)) = kind {
+        body["apiVersion"] = format!("{group}/{}", path.version).into();
+        body["kind"] = kind.into();
+    }
+    if !path.namespace.is_empty() {
+        body["metadata"]["namespace"] = path.namespace.as_str().into();
+    }
+    match path.resource.as_str() {
+        // Nothing is asked but who asks.
+        "selfsubjectreviews" => {
+            body["metadata"]["creationTimestamp"] = rfc3339(now_seconds()).into();
+            if let Value::Object(members) = body {
+                members.remove("spec");
+            }
+        }
+        "selfsubjectrulesreviews" => {}
+        _ => body["metadata"]["managedFields"] = managed(body, manager, None),
+    }
+}
+
+/// Who said what in a question, as if it were kept.
+fn managed(body: &Value, manager: &Name, part: Option<&str>) -> Value {
+    let mut entry = json!({
+        "manager": manager.as_str(), "operation": "Update", "apiVersion": body["apiVersion"],
+        "time": rfc3339(now_seconds()), "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": said(&body["spec"], false) },
+    });
+    if let Some(part) = part {
+        entry["subresource"] = part.into();
+    }
+    json!([entry])
+}
+
+fn said(value: &Value, is_optional: bool) -> Value {
+    let mut fields = Map::new();
+    if let Value::Object(members) = value {
+        if is_optional {
+            fields.insert(".".to_owned(), json!({}));
+        }
+        fields.extend(members.iter().map(|(name, value)| (format!("f:{name}"), said(value, true))));
+    }
+    Value::Object(fields)
 }
 
 /// Gives a service account a token.
@@ -76,8 +137,15 @@ pub(super) fn token(
     hub: &Hub,
     cluster: &ClusterId,
     path: &ObjectPath,
-    body: Value,
+    mut body: Value,
+    manager: &Name,
 ) -> Result<Answer, Status> {
+    body["apiVersion"] = "authentication.k8s.io/v1".into();
+    body["kind"] = "TokenRequest".into();
+    body["metadata"]["managedFields"] = managed(&body, manager, Some("token"));
+    if body["spec"].is_object() && body["spec"].get("boundObjectRef").is_none() {
+        body["spec"]["boundObjectRef"] = Value::Null;
+    }
     let key = Key {
         cluster: cluster.clone(),
         kind: KindId::new("", "serviceaccounts"),
@@ -86,6 +154,10 @@ pub(super) fn token(
     };
     let issued = hub.peek(|machine| {
         let account = machine.get(&key)?;
+        body["metadata"]["name"] = path.name.as_str().into();
+        body["metadata"]["namespace"] = path.namespace.as_str().into();
+        body["metadata"]["uid"] = account.uid.to_string().into();
+        body["metadata"]["creationTimestamp"] = rfc3339(now_seconds()).into();
         hub.gate()
             .accounts()
             .issue(machine, &account, body, now_seconds())
@@ -116,8 +188,13 @@ pub(super) fn body(bytes: &[u8], headers: &http::HeaderMap) -> Result<Value, Sta
         return Err(Status::bad_request("the body must be a JSON object"));
     }
     let mut body = body;
-    if body.get("metadata").is_none() {
-        body["metadata"] = json!({});
+    // What is a text or a list cannot be written into.
+    for member in ["metadata", "spec"] {
+        match body.get(member) {
+            Some(Value::Object(_)) => {}
+            None | Some(Value::Null) => body[member] = json!({}),
+            Some(_) => return Err(Status::bad_request(format!("{member}: it must be an object"))),
+        }
     }
     Ok(body)
 }

@@ -2,12 +2,14 @@
 
 mod bounds;
 mod tenants;
+mod waiting;
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http_body_util::{Full, StreamBody};
 use hyper::body::Frame;
+use serde_json::{Value, json};
 
 use std::time::Duration;
 
@@ -465,6 +467,8 @@ async fn tokens_of_pages_that_nobody_gave_out_are_refused() {
         token(r#"{"v":"meta.k8s.io/v1","rv":-1,"start":["cluster","",""]}"#),
         token(r#"{"v":"meta.k8s.io/v1","rv":18446744073709551615,"start":["cluster","",""]}"#),
         token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"cluster"}"#),
+        token(r#"{"v":"meta.k8s.io/v1","rv":0,"start":["cluster","default","map-0"]}"#),
+        token(r#"{"v":"meta.k8s.io/v1","rv":-2,"start":["cluster","default","map-0"]}"#),
     ] {
         let path = format!("{MAPS}?limit=1&continue={bad}");
         let (code, said) = answered(&hub, ask(Method::GET, &path, "", String::new())).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mailboat_machinery::{
-    KindVersion, Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart,
+    Kind, KindVersion, Status, Stored, TypeMeta, Watch, WatchEvent, WatchRequest, WatchStart,
 };
 use mailboat_object::Version;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::Hub;
 use crate::answer::{self, Answer};
 use crate::flow::Pass;
 use crate::hub::now_seconds;
-use crate::lines::Line;
+use crate::lines::{Line, SHARED_BYTES};
 use crate::media::Shape;
 use crate::table::{Columns, Include};
 
@@ -66,14 +66,14 @@ impl Call<'_> {
         };
         let writer = Writer {
             version: self.version.clone(),
-            kind: self.kind.name.to_string(),
+            kind: Arc::clone(&self.kind),
             metadata_only: self.accepted.shape == Shape::Metadata,
             columns,
             columns_told: false,
         };
         let ends_at = Instant::now() + lasts(self.query.timeout()?, self.hub.chance());
         // What is sent at once waits for nobody.
-        let is_long = watch.initial_left() > EVENTS_AT_ONCE || watch.initial_json_bytes() > BYTES_AT_ONCE;
+        let is_long = watch.initial_left() > EVENTS_AT_ONCE || watch.initial_json_bytes() > SHARED_BYTES;
         let beginning = beginning.filter(|_| is_long);
         let (sent, beginning) = match beginning {
             Some(turn) => {
@@ -88,6 +88,7 @@ impl Call<'_> {
             bell,
             _lasting: lasting,
             beginning,
+            begun: false,
             stopping: self.hub.stopping.subscribe(),
             writer,
             bookmark_at: bookmarks.then(|| next_bookmark(ends_at)),
@@ -106,8 +107,10 @@ struct Streaming {
     bell: watch::Receiver<()>,
     /// It ends with the stream.
     _lasting: Pass,
-    /// There until everything is sent that was there at the beginning.
+    /// There until everything is taken that was there at the beginning.
     beginning: Option<Beginning>,
+    /// Somebody came for what there is.
+    begun: bool,
     stopping: watch::Receiver<bool>,
     writer: Writer,
     /// When it is told how far it has come, if its client wants to know.
@@ -143,11 +146,15 @@ impl Streaming {
             if self.watch.is_over() {
                 return None;
             }
-            let events =
-                self.hub.peek(|machine| machine.poll_bytes(&mut self.watch, EVENTS_AT_ONCE, BYTES_AT_ONCE));
-            if self.watch.initial_left() == 0 {
+            // Whoever comes back for more has taken what was made before.
+            if self.begun && self.watch.initial_left() == 0 {
                 self.beginning = None;
             }
+            self.begun = true;
+            // Those who have a turn are few. All others hold little of their own: what is larger is one event, which
+            // they hold together.
+            let bytes = if self.beginning.is_some() { BYTES_AT_ONCE } else { SHARED_BYTES };
+            let events = self.hub.peek(|machine| machine.poll_bytes(&mut self.watch, EVENTS_AT_ONCE, bytes));
             if !events.is_empty() {
                 let bookmarks = self.bookmark_at.is_some();
                 let wanted = |event: &&WatchEvent| bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
@@ -200,7 +207,7 @@ impl Streaming {
 struct Writer {
     /// The version in which objects are shown.
     version: KindVersion,
-    kind: String,
+    kind: Arc<Kind>,
     metadata_only: bool,
     columns: Option<(Columns, Include)>,
     columns_told: bool,
@@ -266,9 +273,15 @@ impl Writer {
                 });
             }
             (None, true) => ("PartialObjectMetadata", "meta.k8s.io/v1"),
-            (None, false) => (self.kind.as_str(), self.version.api_version.as_str()),
+            (None, false) => (self.kind.name.as_str(), self.version.api_version.as_str()),
         };
-        json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata })
+        let mut bookmark = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        // Real servers make it of an object in which nothing is said, and tell what every object has.
+        let empty = self.kind.rules.empty.as_object().filter(|_| !self.metadata_only);
+        for (name, value) in empty.into_iter().flatten().filter(|(name, _)| *name != "metadata") {
+            bookmark[name] = value.clone();
+        }
+        bookmark
     }
 }
 

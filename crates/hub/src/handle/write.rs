@@ -19,6 +19,7 @@ use crate::hub::Serving;
 use crate::media::{Sent, unsupported, unsupported_patch};
 use crate::members;
 use crate::path::ObjectPath;
+use crate::place::Sight;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
@@ -261,6 +262,11 @@ impl Call<'_> {
                     let tried = try_out(machine, moment)?;
                     types::check(before.body(), tried.object.body(), &self.kind.id, &self.path.name)?;
                 }
+                if let Some(Sight::Waiting(waiting)) = &self.place.view {
+                    let before = machine.get(&self.key())?;
+                    let tried = try_out(machine, moment)?;
+                    waiting.check(before.body(), tried.object.body(), &self.path.name)?;
+                }
                 write(machine, options, &more, moment)
             })
             .await
@@ -379,7 +385,7 @@ impl Call<'_> {
     }
 
     /// How to delete: what the query says, and what the body says, which wins.
-    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+    pub(super) fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
         let body = match body {
             [] => Value::Null,
             body => read(body, Sent::object(self.headers)?)?,

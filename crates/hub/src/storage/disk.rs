@@ -1,7 +1,7 @@
 //! Storage in one file, by redb.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use mailboat_machinery::{Change, Stored};
 use mailboat_object::{Key, Version};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
+use super::partial::{self, exists, sync_folder};
 use super::record::{FORMAT, State, decode_key, digest_kept, encode_key};
 use super::{EachObject, Snapshot, Storage, StorageError};
 use crate::private;
@@ -236,15 +237,17 @@ impl Storage for Disk {
         self.state.version
     }
 
-    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+    fn keep(&mut self, values: &[(&str, &[u8])]) -> Result<(), StorageError> {
         self.recover()?;
         let mut all = self.all_kept()?;
-        all.insert(name.to_owned(), value.to_owned());
+        all.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let state = State { format: FORMAT, kept: Some(digest_kept(&all)), ..self.state };
         self.write(|path, transaction| {
             let mut kept =
                 transaction.open_table(KEPT).map_err(|error| StorageError::of(path, "written", error))?;
-            kept.insert(name, value).map_err(|error| StorageError::of(path, "written", error))?;
+            for (name, value) in values {
+                kept.insert(*name, *value).map_err(|error| StorageError::of(path, "written", error))?;
+            }
             drop(kept);
             write_state(path, transaction, state)
         })?;
@@ -412,37 +415,15 @@ fn builder() -> redb::Builder {
     builder
 }
 
-/// Makes a complete file: it gets its name only when everything is in it.
+/// Makes a complete file with all that is filled in.
 fn create(
     path: &Path,
     fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let fail = |doing| move |error| StorageError::file(path, doing, error);
-    if exists(&partial)? {
-        fs::remove_file(&partial).map_err(fail("made"))?;
-    }
-    let made = create_partial(&partial, fill).and_then(|()| {
-        fs::rename(&partial, path).map_err(fail("made"))?;
-        sync_folder(path)
-    });
-    if made.is_err() {
-        // What is left of it is of no use to anybody, and may be what fills the disk.
-        let _ = fs::remove_file(&partial);
-    }
-    made
-}
-
-fn create_partial(
-    path: &Path,
-    fill: impl FnOnce(&redb::WriteTransaction) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
-    // It holds secrets of all users.
-    let file = private::file(path).map_err(|error| StorageError::file(path, "made", error))?;
-    let database = builder().create_file(file).map_err(|error| StorageError::of(path, "made", error))?;
-    initialize(&database, path, fill)
+    partial::create(path, |partial, backend| {
+        let made = builder().create_with_backend(backend);
+        initialize(&made.map_err(|error| StorageError::of(partial, "made", error))?, partial, fill)
+    })
 }
 
 /// Writes the tables, and whatever else belongs into the first commit.
@@ -480,15 +461,4 @@ fn write_marker(marker: &Path) -> Result<(), StorageError> {
     file.write_all(b"This folder belongs to `mailboat hub`. Its data is in hub.redb.\n").map_err(fail)?;
     file.sync_all().map_err(fail)?;
     sync_folder(marker)
-}
-
-/// A file's name is durable when its folder is.
-fn sync_folder(path: &Path) -> Result<(), StorageError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| StorageError::file(folder, "synced", error))
-}
-
-fn exists(path: &Path) -> Result<bool, StorageError> {
-    path.try_exists().map_err(|error| StorageError::file(path, "looked at", error))
 }

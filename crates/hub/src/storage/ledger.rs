@@ -239,7 +239,7 @@ impl Committer {
         }
         match other? {
             Order::Keep { name, value, settled } => {
-                let kept = self.storage.keep(&name, &value).map_err(|error| Refused(Arc::new(error)));
+                let kept = self.storage.keep(&[(&name, &value)]).map_err(|error| Refused(Arc::new(error)));
                 let _ = settled.send(kept);
                 None
             }

@@ -40,8 +40,8 @@ impl Storage for Memory {
         self.version
     }
 
-    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
-        self.kept.insert(name.to_owned(), value.to_owned());
+    fn keep(&mut self, values: &[(&str, &[u8])]) -> Result<(), StorageError> {
+        self.kept.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         Ok(())
     }
 

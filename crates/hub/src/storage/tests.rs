@@ -229,7 +229,7 @@ fn what_was_written_before_there_was_a_digest_of_keys_gets_one() {
     device.make_old("key", b"secret");
     let mut disk = device.open().unwrap();
     assert_eq!(disk.kept("key").unwrap().as_deref(), Some(&b"secret"[..]));
-    disk.keep("other", b"value").unwrap();
+    disk.keep(&[("other", b"value")]).unwrap();
     drop(disk);
     let disk = device.open().unwrap();
     assert_eq!(disk.kept("key").unwrap().as_deref(), Some(&b"secret"[..]));

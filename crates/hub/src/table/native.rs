@@ -415,7 +415,22 @@ const BINDINGS: &[NativeColumn] = &[
             .into()
     }),
     AGE,
+    ("Users", "string", 1, |binding, _| subjects(binding, "User")),
+    ("Groups", "string", 1, |binding, _| subjects(binding, "Group")),
+    ("ServiceAccounts", "string", 1, |binding, _| subjects(binding, "ServiceAccount")),
 ];
+
+/// Those of one kind whom a binding names.
+fn subjects(binding: &Value, kind: &str) -> Value {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let these = list(&binding["subjects"]).iter().filter(|subject| subject["kind"] == kind);
+    let names = these.map(|subject| match subject["namespace"].as_str() {
+        Some(namespace) => format!("{namespace}/{}", text(&subject["name"])),
+        None => text(&subject["name"]),
+    });
+    names.collect::<Vec<_>>().join(", ").into()
+}
+
 const SLICES: &[NativeColumn] = &[
     ("AddressType", "string", 0, |slice, _| slice["addressType"].clone()),
     ("Ports", "string", 0, |slice, _| {

@@ -11,7 +11,7 @@ use mailboat_object::{ClusterId, Key};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::index::{self, Reference};
-use super::{ROOT, Round, Workspaces, binding, export, tree};
+use super::{ROOT, Round, Workspaces, binding, export, tree, types};
 
 /// What bindings say, and what came of them.
 #[derive(Default)]
@@ -66,6 +66,9 @@ impl Workspaces {
                 if !self.is_reached(&workspace) {
                     round.tell_address(&workspace);
                 }
+            }
+            for of in round.all(cluster, &types::kind()) {
+                round.follow_type(&of);
             }
             for export in round.all(cluster, &export::kind()) {
                 round.follow_export(&export);

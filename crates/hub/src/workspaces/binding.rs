@@ -135,7 +135,7 @@ impl Round<'_, '_> {
             claims::accepted(binding.body(), export.body()).map(without_state).collect();
         let status = json!({ "status": {
             "phase": if free { "Bound" } else { "Binding" }, "apiExportClusterName": *export.key.cluster.0, "boundResources": bound,
-            "appliedPermissionClaims": applied,
+            "appliedPermissionClaims": if applied.is_empty() { Value::Null } else { applied.into() },
             "exportPermissionClaims": export.body()["spec"]["permissionClaims"],
             "conditions": conditions(binding.body(), &wanted, &self.now()),
         } });

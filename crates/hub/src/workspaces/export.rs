@@ -38,10 +38,10 @@ impl Round<'_, '_> {
         }
         let (cluster, name) = (&export.key.cluster, export.key.name.as_str());
         let Some(identity) = self.identity(export) else { return };
-        let url = format!("{}/services/apiexport/{}/{name}", self.workspaces.url(), cluster.0);
-        let wanted = [("IdentityValid", true, "", ""), ("VirtualWorkspaceURLsReady", true, "", "")];
+        // Where its view is, its slice alone says; earlier versions said so here, too.
+        let wanted = [("IdentityValid", true, "", "")];
         let status = json!({ "status": {
-            "identityHash": identity, "virtualWorkspaces": [{ "url": url }],
+            "identityHash": identity, "virtualWorkspaces": null,
             "conditions": conditions(export.body(), &wanted, &self.now()),
         } });
         self.patch(&export.key, Part::Status, &status);

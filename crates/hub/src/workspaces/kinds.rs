@@ -49,7 +49,7 @@ pub(super) fn universal() -> Result<Arc<Kinds>, BadCatalog> {
 pub(super) fn is_followed(kind: &KindId) -> bool {
     matches!(
         (kind.group(), kind.resource()),
-        ("tenancy.kcp.io", "workspaces")
+        ("tenancy.kcp.io", "workspaces" | "workspacetypes")
             | ("core.kcp.io", "logicalclusters")
             | ("apiextensions.k8s.io", "customresourcedefinitions")
             | (

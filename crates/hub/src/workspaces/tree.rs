@@ -120,6 +120,7 @@ impl Round<'_, '_> {
     ) -> Result<(), Status> {
         self.machine.serve_exactly(id, &self.workspaces.universal);
         let mut spec = json!({});
+        let mut annotations = json!({ PATH: path, TYPE: type_name });
         let mut subject = None;
         let mut awaited = Vec::new();
         if let Some((workspace, initializers)) = of {
@@ -132,13 +133,16 @@ impl Round<'_, '_> {
                 "cluster": *workspace.key.cluster.0, "uid": workspace.uid.to_string(),
             });
             let owner = workspace.metadata()["annotations"][OWNER].as_str();
+            if let Some(owner) = owner {
+                annotations[OWNER] = owner.into();
+            }
             let owner: Option<Value> = owner.and_then(|text| serde_json::from_str(text).ok());
             subject = owner.and_then(|owner| owner["username"].as_str().map(str::to_owned));
         }
         let cluster = json!({
             "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
             "metadata": {
-                "name": "cluster", "annotations": { PATH: path, TYPE: type_name }, "finalizers": [EMPTIED_FIRST],
+                "name": "cluster", "annotations": annotations, "finalizers": [EMPTIED_FIRST],
             },
             "spec": spec,
         });

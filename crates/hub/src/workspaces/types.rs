@@ -196,7 +196,7 @@ pub(crate) fn check(before: &Value, after: &Value, kind: &KindId, name: &Name) -
             return refused(&format!("spec.{member} is immutable"));
         }
     }
-    for annotation in [tree::PATH, tree::TYPE] {
+    for annotation in [tree::PATH, tree::TYPE, tree::OWNER] {
         let [was, is] = [before, after].map(|of| &of["metadata"]["annotations"][annotation]);
         if was != is {
             return refused(&format!("modification of reserved annotation: {annotation:?}"));
@@ -222,7 +222,7 @@ pub(crate) fn check(before: &Value, after: &Value, kind: &KindId, name: &Name) -
     Ok(())
 }
 
-fn texts(list: &Value) -> Vec<String> {
+pub(super) fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 

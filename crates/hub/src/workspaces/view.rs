@@ -7,7 +7,8 @@ use mailboat_object::select::Labels as _;
 use mailboat_object::{ClusterId, Key, KindId, Name, Version};
 
 use super::index::Index;
-use super::{Workspaces, binding, claims};
+use super::waiting::{self, Waiting};
+use super::{Workspaces, binding, claims, tree};
 
 /// Reading, which an export's owner may do with the bindings to it.
 const READING: [&str; 3] = ["get", "list", "watch"];
@@ -37,6 +38,8 @@ enum How {
     Claimed(Name, Name),
     /// It is a binding to the export, or bears the label.
     Binding(Name),
+    /// It waits for this initializer.
+    Waiting(Name),
 }
 
 impl View {
@@ -111,12 +114,18 @@ impl View {
     }
 
     fn is_bound_by(&self, binding: &Stored) -> bool {
-        binding.body()["status"]["apiExportClusterName"] == *self.export.cluster.0.as_str()
-            && binding.body()["spec"]["reference"]["export"]["name"] == *self.export.name.as_str()
+        is_bound(binding, &self.export)
     }
 }
 
 impl Seen {
+    /// What is seen of workspaces by those for whom they wait.
+    pub(crate) fn waiting(workspaces: &Workspaces, waiting: &Waiting) -> Self {
+        let how = How::Waiting(waiting.initializer.clone());
+        let index = Arc::clone(&workspaces.index);
+        Self { export: waiting.of.clone(), kind: tree::logical_cluster(), how, index }
+    }
+
     /// Whether it is a kind of the export's own.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.how, How::Own)
@@ -130,6 +139,7 @@ impl Seen {
                 .marks(cluster)
                 .and_then(|marks| marks.get(&self.kind))
                 .is_some_and(|marks| marks.iter().any(|mark| mark.label == *label)),
+            How::Waiting(_) => true,
             How::Binding(_) => self.index.read().unwrap_or_else(PoisonError::into_inner).was_bound(
                 cluster,
                 &self.export,
@@ -153,7 +163,7 @@ impl Within for Seen {
                 index.was_bound(cluster, &self.export, at)
                     && !index.is_withheld(cluster, &self.export, &self.kind)
             }
-            How::Claimed(..) | How::Binding(_) => true,
+            How::Claimed(..) | How::Binding(_) | How::Waiting(_) => true,
         }
     }
 
@@ -163,10 +173,20 @@ impl Within for Seen {
             How::Claimed(label, value) => {
                 object.label_value(label).is_some_and(|found| found == value.as_str())
             }
-            How::Binding(label) => {
-                View { export: self.export.clone() }.is_bound_by(object)
-                    || object.label_value(label).is_some()
-            }
+            How::Binding(label) => is_bound(object, &self.export) || object.label_value(label).is_some(),
+            How::Waiting(initializer) => waiting::is_awaited(object, initializer),
         }
     }
+
+    fn takes_all(&self) -> bool {
+        self.is_own()
+    }
+}
+
+/// Whether a binding is bound to an export. It goes on resting: there are some for each workspace, and no view is to parse
+/// those of all.
+fn is_bound(binding: &Stored, export: &Key) -> bool {
+    let says = |path: &[&str], name: &Name| binding.text_at(path).is_some_and(|text| text == name.as_str());
+    says(&["status", "apiExportClusterName"], &export.cluster.0)
+        && says(&["spec", "reference", "export", "name"], &export.name)
 }

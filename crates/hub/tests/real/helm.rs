@@ -55,9 +55,20 @@ async fn helm_installs_upgrades_rolls_back_and_uninstalls_a_chart() {
     assert_eq!(kubectl.well(&replicas).await, "1");
     let listed = helm(&served, &["list", "-n", "till"]).await;
     assert!(listed.contains("anna") && listed.contains("deployed"), "{listed}");
+    for words in [
+        &["status", "anna", "-n", "till"][..],
+        &["history", "anna", "-n", "till"],
+        &["get", "all", "anna", "-n", "till"],
+        &["list", "-A"],
+        &["upgrade", "--install", "anna", &chart, "-n", "till", "--atomic", "--dry-run=server"],
+        &["template", "anna", &chart, "--validate"],
+    ] {
+        helm(&served, words).await;
+    }
     helm(&served, &["uninstall", "anna", "-n", "till"]).await;
     let gone = kubectl.run(&["get", "deploy,svc", "anna", "-n", "till"]).await;
     assert!(gone.err.contains("not found"), "{gone:?}");
+    served.check_record();
 }
 
 async fn helm(served: &Served, words: &[&str]) -> String {

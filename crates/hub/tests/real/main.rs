@@ -8,5 +8,6 @@ mod kubectl;
 mod rights;
 mod served;
 mod verbs;
+mod ways;
 mod workloads;
 mod workspaces;

@@ -7,11 +7,17 @@ use mailboat_hub::access::{kubeconfig, write_private};
 use mailboat_hub::flow::Limits;
 use mailboat_hub::storage::{Disk, Memory};
 use mailboat_hub::workloads::Settings;
-use mailboat_hub::{Opened, Options, Server};
+use mailboat_hub::{Opened, Options, Recorder, Server};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// Where a hub writes down how it was asked.
+const SHAPES: &str = "shapes.txt";
+/// What is on record, and so compared with real servers.
+const RECORDED: &str = include_str!("../../../conformance/recorded.txt");
+const RECORD_VARIABLE: &str = "MAILBOAT_HUB_RECORD";
 
 pub(crate) struct Served {
     pub(crate) folder: TempDir,
@@ -70,8 +76,9 @@ impl Served {
     ) -> Self {
         let tls = authority.server_config(&["127.0.0.1".to_owned()]).unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let server = furnish(Server::new(hub, tls, listener));
         let folder = tempfile::tempdir().unwrap();
+        let hub = hub.with_recorder(Recorder::to(&folder.path().join(SHAPES)).unwrap());
+        let server = furnish(Server::new(hub, tls, listener));
         let [file, other_kubeconfig] = ["admin", "other"].map(|user| {
             let certified = authority.certify(user, Some("system:masters")).unwrap();
             let file = folder.path().join(format!("{user}.kubeconfig"));
@@ -86,6 +93,21 @@ impl Served {
             let _ = stopped.await;
         }));
         Self { folder, kubeconfig: file, other_kubeconfig, url, authority_file, stop, serving }
+    }
+
+    /// Everything that was asked so far has to be on record, and is so compared with real servers. To record anew, a folder
+    /// is named in the environment.
+    pub(crate) fn check_record(&self) {
+        let seen = std::fs::read_to_string(self.folder.path().join(SHAPES)).unwrap();
+        assert!(!seen.is_empty(), "nothing was asked");
+        if let Some(folder) = std::env::var_os(RECORD_VARIABLE) {
+            let name = self.url.rsplit(':').next().unwrap();
+            std::fs::write(Path::new(&folder).join(name), seen).unwrap();
+            return;
+        }
+        let missing: Vec<&str> =
+            seen.lines().filter(|shape| !RECORDED.lines().any(|known| known == *shape)).collect();
+        assert!(missing.is_empty(), "these requests are not on record:\n{}", missing.join("\n"));
     }
 
     pub(crate) async fn stop(self) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mailboat_api::condition::types;
 use mailboat_api::names::{annotation, export, object};
+use mailboat_center::mailbox::MAILBOX_BINDING;
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
 
@@ -136,6 +137,7 @@ impl World {
                     sea.remove(&kinds::key(&mailbox, kinds::bindings(), &format!("claim-{BOATS}")));
                 }
             }
+            Step::RejectClaims(edge) => sea.reject_claims(*edge),
             Step::UpPut(edge, cargo, name) => sea.edge_put(*edge, *cargo, &up_name(*name), value),
             Step::UpDelete(edge, cargo, name) => {
                 if let Some(cluster) = sea.edge(*edge) {
@@ -212,6 +214,7 @@ impl World {
             Step::Speak(_) => sea.silent = None,
             Step::Backup => sea.back_up(),
             Step::Restore => sea.restore(),
+            Step::Calendar(ahead) => sea.skew = *ahead,
             Step::Noise(percent) => sea.noise = u64::from(*percent),
         }
     }
@@ -253,6 +256,18 @@ impl Sea {
             Site::Inventory => self.truth.inventory.clone()?,
         };
         (!self.truth.is_dying(&cluster)).then_some(cluster)
+    }
+
+    /// All claims in a mailbox are rejected. Whoever made the binding that accepts them may put that right.
+    fn reject_claims(&mut self, edge: u8) {
+        let Some(mailbox) = self.living(Site::Mailbox(edge)) else { return };
+        let key = kinds::key(&mailbox, kinds::bindings(), MAILBOX_BINDING);
+        let Some(binding) = self.get(&key) else { return };
+        let mut claims = binding.body()["spec"]["permissionClaims"].clone();
+        for claim in claims.as_array_mut().into_iter().flatten() {
+            claim["state"] = json!("Rejected");
+        }
+        self.put(&key, Value::Null, &json!({ "spec": { "permissionClaims": claims } }));
     }
 
     fn put_cargo(&mut self, site: Site, cargo: Cargo, name: u8, label: u8, value: u64) {

@@ -19,6 +19,19 @@ pub(super) fn default_definition(definition: &mut Value) {
     }
 }
 
+/// What a new definition says of itself before anybody looked at it.
+pub(super) fn prepare_definition(definition: &mut Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let stored: Value = versions
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .collect();
+    definition["status"]["storedVersions"] = stored;
+}
+
 pub(super) fn check_definition(new: &Value, _: Option<&Value>) -> Vec<FieldError> {
     let (name, spec) = (&new["metadata"]["name"], &new["spec"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

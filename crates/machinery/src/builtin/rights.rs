@@ -18,6 +18,13 @@ pub(super) fn default_binding(binding: &mut Value) {
     }
 }
 
+/// A role without rules says so.
+pub(super) fn prepare_role(role: &mut Value, _: Option<&Value>) {
+    if role["rules"].as_array().is_none_or(Vec::is_empty) {
+        role["rules"] = Value::Null;
+    }
+}
+
 pub(super) fn check_role(new: &Value, _: Option<&Value>) -> Vec<FieldError> {
     let rules = new["rules"].as_array().map_or(&[][..], Vec::as_slice);
     let mut errors = Vec::new();

@@ -1,9 +1,20 @@
 //! What runs pods: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{default, pod};
 use crate::status::FieldError;
+
+pub(super) fn default_priority_class(class: &mut Value) {
+    default(class, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// What it says never changes.
+pub(super) fn prepare_priority_class(class: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        class["metadata"]["generation"] = 1.into();
+    }
+}
 
 pub(super) fn default_deployment(deployment: &mut Value) {
     let spec = spec(deployment);
@@ -27,7 +38,22 @@ pub(super) fn default_replica_set(set: &mut Value) {
     template(spec);
 }
 
+/// Where a server counts how often the template of a DaemonSet changed, since the times when its spec did.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The count is the server's own.
+pub(super) fn prepare_daemon_set(set: &mut Value, old: Option<&Value>) {
+    let Some(old) = old else { return };
+    let count = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str().unwrap_or_default();
+    let count = count.parse::<u64>().unwrap_or(1);
+    let changed = set["spec"]["template"] != old["spec"]["template"];
+    set["metadata"]["annotations"][TEMPLATE_GENERATION] = (count + u64::from(changed)).to_string().into();
+}
+
 pub(super) fn default_daemon_set(set: &mut Value) {
+    default(set, "metadata", json!({}));
+    default(&mut set["metadata"], "annotations", json!({}));
+    default(&mut set["metadata"]["annotations"], TEMPLATE_GENERATION, "1");
     let spec = spec(set);
     default(spec, "revisionHistoryLimit", 10);
     default(spec, "updateStrategy", json!({}));
@@ -103,6 +129,11 @@ pub(super) fn prepare_job(job: &mut Value, old: Option<&Value>) {
     }
     for label in ["batch.kubernetes.io/job-name", "job-name"] {
         labels[label] = name.clone();
+    }
+    // A job without labels has those of its pods.
+    let of_pods = labels.clone();
+    if job["metadata"]["labels"].as_object().is_none_or(Map::is_empty) {
+        job["metadata"]["labels"] = of_pods;
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
 }

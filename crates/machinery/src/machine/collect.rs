@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::wire::Propagation;
-use mailboat_object::{ClusterId, Uid};
+use mailboat_object::{ClusterId, Key, Name, Uid};
 use serde_json::Value;
 
 use super::delete::{DeleteOptions, FOREGROUND, ORPHAN, set_finalizers};
 use super::write::drop_metadata;
 use super::{Held, Machine};
+use crate::kind::Kind;
 use crate::object::Stored;
 use crate::random::Moment;
 
@@ -71,6 +72,25 @@ impl Machine {
             }
         }
         changes(self)
+    }
+
+    /// Whether each owner of an object stands where the object says, and is not going: then the garbage collector has
+    /// nothing to do because of it. Whoever asks this of what was just written need not look through all that has owners.
+    pub fn is_kept_by_owners(&self, object: &Stored) -> bool {
+        let owners = object.owner_references();
+        owners.as_array().into_iter().flatten().all(|owner| self.stands(object, owner).unwrap_or(false))
+    }
+
+    fn stands(&self, object: &Stored, owner: &Value) -> Option<bool> {
+        let cluster = &object.key.cluster;
+        let (group, _) = owner["apiVersion"].as_str()?.rsplit_once('/').unwrap_or_default();
+        let (kind_name, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
+        let named = |kind: &&Arc<Kind>| *kind.name == *kind_name && kind.id.group() == group;
+        let kind = self.kinds(cluster).filter(|kind| kind.kept_as.is_none()).find(named)?;
+        let namespace = if kind.namespaced { object.key.namespace.clone() } else { Name::EMPTY };
+        let key = Key { cluster: cluster.clone(), kind: kind.id.clone(), namespace, name: Name::new(name) };
+        let found = self.held(&key)?;
+        Some(*found.uid() == Uid::parse(owner["uid"].as_str()?) && !found.is_deleting())
     }
 
     /// An owner that is being deleted: its dependents are freed, or have to be gone before it.

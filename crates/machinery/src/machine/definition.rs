@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, KindId, Name};
 use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Deleted, mark, set_finalizers};
-use super::{Held, ListRequest, Machine};
+use super::{Held, ListRequest, Machine, WriteOptions};
 use crate::kind::{Column, Definition, Kind, Naming, Rules, ScalePaths, StatusRules};
 use crate::object::Stored;
 use crate::random::Moment;
@@ -15,6 +16,8 @@ use crate::schema::{Origin, Schema};
 use crate::time::rfc3339;
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+/// Who writes down what became of a definition.
+const SERVER: &str = "kube-apiserver";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Machine {
@@ -44,6 +47,7 @@ impl Machine {
         let mut body = live.body().clone();
         mark(&mut body, live, 0, moment.now_seconds);
         super::write::drop_metadata(&mut body, "deletionGracePeriodSeconds");
+        body["metadata"]["generation"] = live.generation().into();
         let mut finalizers: Vec<String> = live.finalizers().into_iter().map(str::to_owned).collect();
         if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
             finalizers.push(CLEANUP.to_owned());
@@ -74,7 +78,7 @@ impl Machine {
         usize::try_from(self.version().0 - before.0).unwrap_or(usize::MAX)
     }
 
-    fn establish(&mut self, definition: &Arc<Stored>, moment: &Moment<'_>) {
+    fn establish(&mut self, definition: &Arc<Stored>, moment: &mut Moment<'_>) {
         let from = Definition { uid: definition.uid.clone(), generation: definition.generation() };
         let cluster = &definition.key.cluster;
         let Some(id) = defined(definition.body()) else { return };
@@ -100,13 +104,19 @@ impl Machine {
             .find(|version| version["storage"] == true);
         let stored = stored.map(|version| version["name"].clone());
         body["status"]["acceptedNames"] = body["spec"]["names"].clone();
-        if body["status"].get("storedVersions").is_none() {
+        if body["status"]["storedVersions"].is_null() {
             body["status"]["storedVersions"] = stored.into_iter().collect();
         }
         set_condition(&mut body, "NamesAccepted", "NoConflicts", "no conflicts found", moment.now_seconds);
         let message = "the initial names have been accepted";
         set_condition(&mut body, "Established", "InitialNamesAccepted", message, moment.now_seconds);
-        if body != *definition.body() {
+        if body == *definition.body() {
+            return;
+        }
+        // What it says of itself is known to be the server's.
+        let options =
+            WriteOptions { manager: Name::new(SERVER), part: Part::Status, ..WriteOptions::default() };
+        if self.update(&definition.key, body.clone(), &options, moment).is_err() {
             self.put(definition.with_body(body));
         }
     }

@@ -94,7 +94,14 @@ impl Machine {
                 let why = "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: ";
                 return Err(Status::conflict(&key.kind, &key.name, &format!("{why}{}", live.version)));
             }
-            return Ok(self.delete_now(&live, options));
+            let mut deleted = self.delete_now(&live, options);
+            if kind.rules.grace_seconds.is_some() {
+                // What has a grace is marked first, however short that is.
+                let mut body = deleted.object.body().clone();
+                mark(&mut body, &live, 0, moment.now_seconds);
+                deleted.object = Arc::new(deleted.object.with_body(body));
+            }
+            return Ok(deleted);
         }
         mark(&mut body, &live, period, moment.now_seconds);
         if body == *live.body() {

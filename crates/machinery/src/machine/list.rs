@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use mailboat_object::{ClusterId, FieldSelector, KindId, LabelSelector, Name, Version};
+use mailboat_object::{ClusterId, FieldSelector, Key, KindId, LabelSelector, Name, Version};
 use serde_json::{Value, json};
 
 use super::table::{Held, Spot, Table};
-use super::{Flavor, Machine};
+use super::{Cluster, Flavor, Machine};
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::schema::Origin;
@@ -46,6 +46,9 @@ pub trait Within: std::fmt::Debug + Send + Sync {
 
     /// Whether an object is seen in a cluster that is.
     fn takes(&self, object: &Stored) -> bool;
+
+    /// Whether every object is seen in a cluster that is, so that none has to be asked about.
+    fn takes_all(&self) -> bool;
 }
 
 /// As of which version a list is asked for.
@@ -81,7 +84,7 @@ impl Machine {
         let last = items.last().filter(|_| page.more > 0);
         Ok(List {
             version: page.version,
-            continue_token: last.map(|last| token(page.version, last)),
+            continue_token: last.map(|last| token(Some(page.version), &last.key)),
             remaining: Some(page.more).filter(|more| *more > 0 && request.counts()),
             items,
         })
@@ -92,23 +95,22 @@ impl Machine {
         let kind = self.listed_kind(request.cluster.as_ref(), &request.kind)?;
         check_fields(&kind, &request.fields)?;
         let (version, start) = self.list_version(request)?;
-        let clusters: Vec<&ClusterId> = match &request.cluster {
-            Some(cluster) => vec![cluster],
-            None => self.clusters.keys().collect(),
-        };
         let mut page = Page { version, items: Vec::new(), more: 0 };
         let past = self.past(&request.kind, version);
-        for cluster in clusters.into_iter().filter(|cluster| self.kind(cluster, &request.kind).is_some()) {
-            if request.within.as_ref().is_some_and(|within| !within.takes_cluster(cluster, version)) {
+        let start = start.as_ref();
+        for (cluster, found) in self.listed_clusters(request.cluster.as_ref(), start.map(|(at, _)| at)) {
+            // The token of a list of all clusters, in a list of one.
+            if start.is_some_and(|(at, _)| cluster < at) {
                 continue;
             }
-            let after = match &start {
-                Some((at, _)) if cluster < at => continue,
-                Some((at, spot)) if cluster == at => Some(spot),
-                _ => None,
-            };
+            let hidden = |within: &Arc<dyn Within>| !within.takes_cluster(cluster, version);
+            if !found.kinds.contains_key(&request.kind) || request.within.as_ref().is_some_and(hidden) {
+                continue;
+            }
+            let after = start.filter(|(at, _)| at == cluster).map(|(_, spot)| spot);
             let range = request.range(after);
-            let objects = as_it_was(self.table(cluster, &request.kind), past.get(cluster), &range);
+            let objects =
+                as_it_was(found.tables.get(&request.kind).map(|table| &**table), past.get(cluster), &range);
             let here = |(spot, _): &(&Spot, &Held)| {
                 request.namespace.is_empty() || spot.namespace == request.namespace
             };
@@ -127,6 +129,17 @@ impl Machine {
         Ok(page)
     }
 
+    /// The clusters of a list, in order: one, or all from one on.
+    fn listed_clusters<'m>(
+        &'m self,
+        one: Option<&'m ClusterId>,
+        from: Option<&ClusterId>,
+    ) -> impl Iterator<Item = (&'m ClusterId, &'m Cluster)> {
+        let first = one.or(from).map_or(Bound::Unbounded, Bound::Included);
+        let last = one.map_or(Bound::Unbounded, Bound::Included);
+        self.clusters.range::<ClusterId, _>((first, last))
+    }
+
     fn list_version(&self, request: &ListRequest) -> Result<(Version, Option<(ClusterId, Spot)>), Status> {
         let floor = self.floor(&request.kind);
         if let Some(text) = &request.continue_token {
@@ -134,27 +147,25 @@ impl Machine {
                 let what = "specifying resource version is not allowed when using continue";
                 return Err(Status::bad_request(what));
             }
-            let (version, cluster, spot) = read_token(text).ok_or_else(|| {
-                Status::bad_request("invalid continue token: continue key is not valid: it cannot be read")
+            let (version, start) = read_token(text).map_err(|why| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
             })?;
+            // Whoever was told that his list is too old may go on with what is there now.
+            let version = version.unwrap_or(self.version);
             if version > self.version {
                 return Err(Status::too_large_version(version.0, self.version.0));
             }
             if version < floor {
-                return Err(Status::expired(
-                    "The provided continue parameter is too old to display a consistent list result. You can start \
-                     a new list without the continue parameter.",
-                ));
+                return Err(Status::expired(TOO_OLD_TO_CONTINUE).continued_by(token(None, &start)));
             }
-            return Ok((version, Some((cluster, spot))));
+            return Ok((version, Some((start.cluster.clone(), Spot::of(&start)))));
         }
         match request.version {
             ListVersion::Latest => Ok((self.version, None)),
             ListVersion::NotOlderThan(version) if version <= self.version => Ok((self.version, None)),
             ListVersion::Exact(version) if version <= self.version => {
                 if version < floor {
-                    let message = format!("The resourceVersion for the provided list is too old: {version}");
-                    return Err(Status::expired(message));
+                    return Err(Status::expired("The resourceVersion for the provided list is too old."));
                 }
                 Ok((version, None))
             }
@@ -239,12 +250,15 @@ impl ListRequest {
 
     /// As `takes`. Where everything is taken, nothing is looked into.
     fn takes_held(&self, held: &Held) -> bool {
-        (self.counts() && self.within.is_none()) || self.takes(&held.get())
+        self.counts() || self.takes(&held.get())
     }
 
-    /// Whether it is told how many come after a page: only where no selector is used.
+    /// Whether every object is listed that stands where is looked; then it is told how many come after a page. As on real
+    /// servers nothing is counted where a selector is used, and what a view shows of claimed kinds is selected by a label.
     fn counts(&self) -> bool {
-        self.labels.is_everything() && self.fields.terms().is_empty()
+        self.labels.is_everything()
+            && self.fields.terms().is_empty()
+            && self.within.as_ref().is_none_or(|within| within.takes_all())
     }
 
     /// Where in a table to look: a namespace's objects stand together.
@@ -277,16 +291,41 @@ pub(super) fn check_fields(kind: &Kind, fields: &FieldSelector) -> Result<(), St
     Ok(())
 }
 
-fn token(version: Version, last: &Stored) -> String {
-    let key = &last.key;
-    let start = json!([*key.cluster.0, *key.namespace, *key.name]);
-    BASE64_URL_SAFE_NO_PAD
-        .encode(json!({ "v": "meta.k8s.io/v1", "rv": version.0, "start": start }).to_string())
+/// What real servers say of a page that is no longer known as it was.
+const TOO_OLD_TO_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You \
+     can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// How to go on after an object, as of a version; none: as of whatever is the latest then.
+fn token(version: Option<Version>, after: &Key) -> String {
+    let start = json!([*after.cluster.0, *after.namespace, *after.name]);
+    // So real servers say it.
+    let version = version.map_or_else(|| json!(-1), |version| json!(version.0));
+    BASE64_URL_SAFE_NO_PAD.encode(json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start }).to_string())
 }
 
-fn read_token(text: &str) -> Option<(Version, ClusterId, Spot)> {
-    let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-    let part = |index: usize| token["start"].get(index)?.as_str();
-    let spot = Spot { namespace: Name::new(part(1)?), name: Name::new(part(2)?) };
-    Some((Version(token["rv"].as_u64()?), ClusterId::new(part(0)?), spot))
+/// The version of a token and the object after which to go on, of whatever kind. What nobody gave out is refused, in the
+/// words of real servers.
+fn read_token(text: &str) -> Result<(Option<Version>, Key), &'static str> {
+    let decoded = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
+    let token: Value =
+        decoded.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or("it cannot be read")?;
+    let version = match (token["rv"].as_i64(), token["rv"].as_u64()) {
+        (Some(-1), _) => None,
+        (_, Some(version)) if version > 0 => Some(Version(version)),
+        _ => return Err("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+    };
+    let part = |index: usize| token["start"].get(index).and_then(Value::as_str).unwrap_or_default();
+    // Every object has a name.
+    if part(2).is_empty() {
+        return Err("encoded start key empty (version meta.k8s.io/v1)");
+    }
+    let start = Key {
+        cluster: ClusterId::new(part(0)),
+        kind: KindId::default(),
+        namespace: Name::new(part(1)),
+        name: Name::new(part(2)),
+    };
+    Ok((version, start))
 }

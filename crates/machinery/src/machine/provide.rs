@@ -122,7 +122,7 @@ impl Machine {
             };
             let asked = wanted.parse::<Ipv4Addr>().ok().map(u32::from);
             let asked = asked.filter(|asked| ADDRESSES.contains(asked));
-            let range = "the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12";
+            let range = "the provided network does not match the current range";
             let asked = asked.ok_or_else(|| refused(range))?;
             if taken.contains(&asked) {
                 return Err(refused("provided IP is already allocated"));

@@ -532,12 +532,11 @@ impl Writing<'_> {
 
     /// The object as apply errors name it.
     fn told(&self) -> String {
-        let (mut namespace, name) = (self.key.namespace.as_str(), &self.key.name);
-        if self.kind.origin == Origin::Custom {
-            // What a server does not know by itself it takes for something without a namespace here.
-            namespace = "";
-        }
-        format!("{namespace}/{name}; {}, Kind={}", self.version.api_version, self.kind.name)
+        let name = &self.key.name;
+        let version = self.version.api_version.as_str();
+        // The namespace is not yet known here, and the core group is one without a name.
+        let group = if version.contains('/') { "" } else { "/" };
+        format!("/{name}; {group}{version}, Kind={}", self.kind.name)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_machinery::builtin::kind_without_schema;
-use mailboat_machinery::{DeleteOptions, WatchEvent, WatchRequest, WatchStart};
+use mailboat_machinery::{DeleteOptions, Settings, WatchEvent, WatchRequest, WatchStart};
 use mailboat_object::wire::Propagation;
 use mailboat_object::{Key, KindId, Name};
 use serde_json::{Value, json};
@@ -110,10 +110,10 @@ fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
 
 #[test]
 fn dependents_go_after_before_or_not_at_all() {
-    for (propagation, left) in
-        [(Propagation::Background, 0), (Propagation::Foreground, 0), (Propagation::Orphan, 1)]
-    {
-        let mut world = World::new();
+    let all = [(Propagation::Background, 0), (Propagation::Foreground, 0), (Propagation::Orphan, 1)];
+    // As trees, and at rest.
+    for ((propagation, left), awake) in all.into_iter().flat_map(|one| [(one, None), (one, Some(0))]) {
+        let mut world = World::with(Settings { awake, ..Settings::default() });
         let owner = world.create(&config_maps(), config_map("owner", json!({}))).unwrap().object;
         let mut dependent = config_map("dependent", json!({}));
         dependent["metadata"]["ownerReferences"] = json!([{
@@ -187,4 +187,42 @@ fn many_dependents_are_followed_in_rounds_none_of_which_is_long() {
         assert_eq!((count("gone-"), count("kept-")), (left, 10), "{propagation:?}: {rounds:?}");
         assert_eq!((count("owner"), count("other")), (0, 1), "{propagation:?}: {rounds:?}");
     }
+}
+
+#[test]
+fn an_object_is_kept_by_owners_that_stand_where_it_says() {
+    let mut world = World::new();
+    let owner = world.create(&config_maps(), config_map("owner", json!({}))).unwrap().object;
+    let mut held = config_map("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.dev/hold"]);
+    let held = world.create(&config_maps(), held).unwrap().object;
+    world.delete(&held.key, &DeleteOptions::default()).unwrap();
+    let reference = |kind: &str, name: &str, uid: &str| json!({ "apiVersion": "v1", "kind": kind, "name": name, "uid": uid });
+    let (right, going) = (owner.uid.to_string(), held.uid.to_string());
+    let stands = reference("ConfigMap", "owner", &right);
+    for (number, (owners, kept)) in [
+        (json!([]), true),
+        (json!([stands]), true),
+        (json!([reference("ConfigMap", "owner", "another")]), false),
+        (json!([reference("ConfigMap", "gone", &right)]), false),
+        (json!([reference("Secret", "owner", &right)]), false),
+        (json!([reference("ConfigMap", "held", &going)]), false),
+        (json!([stands, reference("ConfigMap", "gone", "gone")]), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut dependent = config_map(&format!("dependent-{number}"), json!({}));
+        dependent["metadata"]["ownerReferences"] = owners.clone();
+        let dependent = world.create(&config_maps(), dependent).unwrap().object;
+        assert_eq!(world.machine.is_kept_by_owners(&dependent), kept, "{owners}");
+    }
+    let before = world.machine.version();
+    world.act(|machine, moment| machine.collect_garbage(&cluster(), moment));
+    let left: Vec<_> = world.list(&config_maps()).iter().map(|object| object.key.name.to_string()).collect();
+    assert!(
+        ["dependent-0", "dependent-1"].iter().all(|kept| left.iter().any(|name| name == kept)),
+        "{left:?}"
+    );
+    assert!(world.machine.version() > before, "the others were garbage, or had something to let go of");
 }

@@ -1,12 +1,16 @@
 //! Lists, watches, and backups.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use mailboat_machinery::{
-    DeleteOptions, ListRequest, ListVersion, Settings, WatchEvent, WatchRequest, WatchStart, WriteOptions,
+    DeleteOptions, ListRequest, ListVersion, Settings, Stored, WatchEvent, WatchRequest, WatchStart, Within,
+    WriteOptions,
 };
-use mailboat_object::{FieldSelector, Version};
+use mailboat_object::{ClusterId, FieldSelector, Key, Version};
 use serde_json::json;
 
-use crate::world::{World, assert_refused, cluster, config_map, config_maps, key, of};
+use crate::world::{World, assert_refused, by, cluster, config_map, config_maps, key, of};
 
 fn with_label(name: &str, label: &str) -> serde_json::Value {
     let mut body = config_map(name, json!({}));
@@ -49,9 +53,95 @@ fn pages_show_one_state_whatever_happens_between_them() {
     assert_eq!((names, second.version), (vec!["c", "d"], first.version));
     assert_eq!(second.items[1].body()["data"]["k"], "v");
     world.machine.compact(world.machine.version());
-    assert_refused(world.machine.list(&next), 410, "Expired");
+    let expired = world.machine.list(&next).unwrap_err();
+    assert_eq!((expired.code(), expired.reason()), (410, "Expired"));
+    let told = expired.to_json();
+    let again = ListRequest {
+        continue_token: told["metadata"]["continue"].as_str().map(str::to_owned),
+        ..of(&config_maps())
+    };
+    assert!(again.continue_token.is_some(), "whoever does not mind goes on with what is there now: {told}");
+    let rest = world.machine.list(&again).unwrap();
+    let names: Vec<_> = rest.items.iter().map(|object| object.key.name.as_str()).collect();
+    assert_eq!((names, rest.version), (vec!["bb", "d"], world.machine.version()));
     let broken = ListRequest { continue_token: Some("?".to_owned()), ..of(&config_maps()) };
     assert_refused(world.machine.list(&broken), 400, "BadRequest");
+}
+
+/// Shows what bears a name with a dash, or everything, and counts how often it was asked.
+#[derive(Debug, Default)]
+struct Dashed {
+    everything: bool,
+    asked: AtomicUsize,
+}
+
+impl Within for Dashed {
+    fn takes_cluster(&self, cluster: &ClusterId, _: Version) -> bool {
+        cluster.0.as_str() != "hidden"
+    }
+
+    fn takes(&self, object: &Stored) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.everything || object.key.name.contains('-')
+    }
+
+    fn takes_all(&self) -> bool {
+        self.everything
+    }
+}
+
+#[test]
+fn a_page_over_many_clusters_looks_at_no_more_than_it_shows() {
+    let mut world = World::kcp();
+    let kinds: Vec<_> = world.machine.kinds(&cluster()).cloned().collect();
+    for number in 0..30 {
+        let cluster = match number {
+            7 => ClusterId::new("hidden"),
+            _ => ClusterId::new(&format!("c{number:02}")),
+        };
+        world.machine.serve(&cluster, kinds.clone());
+        for name in ["a-1", "a-2", "b-1"] {
+            let key = Key { cluster: cluster.clone(), ..key(&config_maps(), "") };
+            world.act(|machine, moment| {
+                machine.create(&key, config_map(name, json!({})), &by("alice"), moment).unwrap()
+            });
+        }
+    }
+    for everything in [true, false] {
+        let seen = Arc::new(Dashed { everything, ..Dashed::default() });
+        let mut request = ListRequest {
+            within: Some(Arc::clone(&seen) as Arc<dyn Within>),
+            kind: config_maps(),
+            limit: Some(10),
+            ..ListRequest::default()
+        };
+        let (mut names, mut pages) = (Vec::new(), 0);
+        loop {
+            let asked = seen.asked.load(Ordering::Relaxed);
+            let page = world.machine.list(&request).unwrap();
+            pages += 1;
+            names.extend(page.items.iter().map(|item| (item.key.cluster.clone(), item.key.name.clone())));
+            let left = 87 - names.len() as u64;
+            let counted = Some(left).filter(|left| everything && *left > 0);
+            assert_eq!(page.remaining, counted, "what is selected is not counted");
+            assert!(seen.asked.load(Ordering::Relaxed) - asked <= 11, "page {pages}");
+            match page.continue_token {
+                Some(token) => request.continue_token = Some(token),
+                None => break,
+            }
+        }
+        assert_eq!((names.len(), pages), (87, 9));
+        assert!(names.is_sorted() && names.iter().all(|(cluster, _)| cluster.0.as_str() != "hidden"));
+        // A token of one cluster says nothing about one before it.
+        let token = request.continue_token.take();
+        let one = |name: &str| ListRequest {
+            cluster: Some(ClusterId::new(name)),
+            continue_token: token.clone(),
+            ..request.clone()
+        };
+        assert!(world.machine.list(&one("c00")).unwrap().items.is_empty());
+        assert_eq!(world.machine.list(&one("hidden")).unwrap().items.len(), 0);
+    }
 }
 
 #[test]

@@ -58,8 +58,8 @@ fn an_address_stays_and_one_that_is_taken_is_refused() {
     world.create(&core("services"), service("a", plain("10.96.0.10"))).unwrap();
     for (address, why) in [
         ("10.96.0.10", "provided IP is already allocated"),
-        ("192.168.0.1", "not in the valid range"),
-        ("nonsense", "not in the valid range"),
+        ("192.168.0.1", "does not match the current range"),
+        ("nonsense", "does not match the current range"),
     ] {
         let refused = world.create(&core("services"), service("b", plain(address)));
         assert!(assert_refused(refused, 422, "Invalid").to_string().contains(why), "{address}");

@@ -3,6 +3,7 @@
 use mailboat_object::key::ClusterId;
 
 use super::{Event, WORKSPACE_ENDS_AFTER, World};
+use crate::process::Process;
 use crate::roles::edge;
 use crate::script::{BOUND, Step, Workspace};
 use crate::servers::cluster_of;
@@ -26,7 +27,12 @@ impl World<'_> {
                 if dying(*workspace) => {}
             // A view does not say of one workspace that a kind is not served there.
             Step::Serve(Workspace::Bound(_), _) | Step::Unserve(Workspace::Bound(_), _) => {}
-            Step::Place(..) | Step::Displace(_) | Step::Rename(..) if dying(Workspace::Workload) => {}
+            Step::Place(..)
+            | Step::Displace(_)
+            | Step::Rename(..)
+            | Step::Unconfigure(_)
+            | Step::Configure(_)
+                if dying(Workspace::Workload) => {}
             _ if step.edits_center() && !self.restoring_was_noticed() => {}
             Step::Put(workspace, name, label) => self.servers.put(*workspace, *name, *label, value),
             Step::Delete(workspace, name) => self.servers.delete(*workspace, *name),
@@ -40,6 +46,8 @@ impl World<'_> {
             }
             Step::Displace(name) => self.servers.displace(&format!("p{name}")),
             Step::Rename(from, to) => self.servers.rename(&format!("p{from}"), &format!("p{to}")),
+            Step::Unconfigure(workspace) => self.servers.unconfigure(*workspace),
+            Step::Configure(workspace) => self.servers.configure(*workspace),
             Step::Partition(server) => {
                 self.partitioned.insert(usize::from(*server));
             }
@@ -90,7 +98,7 @@ impl World<'_> {
                 if self.servers.restore() {
                     self.oracle.restored();
                     self.restored_at = Some(self.servers.truth.number());
-                    self.reconnected_at = self.now;
+                    self.reconnected_at = self.clock();
                     if let Some(process) = &mut self.process {
                         process.noticed_the_past = false;
                         // Who has stood still since he began knows as little of what was before as who begins now.
@@ -109,10 +117,32 @@ impl World<'_> {
             Step::Pause(milliseconds) => {
                 self.stands_until = self.stands_until.max(self.now + u64::from(*milliseconds));
             }
+            Step::Jump(milliseconds) => {
+                self.ahead += u64::from(*milliseconds);
+                self.rouse();
+            }
+            Step::Confirm => self.confirm(),
+            Step::Claim(accepted) => self.servers.answer_claim(*accepted),
             Step::Noise(percent) => self.noise = u64::from(*percent),
         }
         for server in 0..self.servers.machines.len() {
             self.pump_all(server);
+        }
+    }
+
+    /// Somebody confirms all that is held, and leaves it at that.
+    fn confirm(&mut self) {
+        for (change, losers) in self.process.as_ref().map(Process::held).unwrap_or_default() {
+            self.report.confirmed += u64::from(self.words.insert(change));
+            self.confirmed.extend(losers);
+        }
+        self.rouse();
+    }
+
+    /// Lets the process see to it that something is different now, unless it stands still.
+    fn rouse(&mut self) {
+        if self.now >= self.stands_until {
+            self.drive();
         }
     }
 

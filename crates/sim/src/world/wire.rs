@@ -54,7 +54,7 @@ impl World<'_> {
         match request {
             Request::Fetch(index, ..) => {
                 let one = self.process.as_ref().and_then(|process| process.followers.get(*index));
-                one.and_then(|one| one.cluster.as_ref()).map_or(0, Servers::of)
+                one.map_or(0, |one| one.server)
             }
             Request::Call(_, call, _) => Servers::of(&call.key.cluster),
             Request::Look(_, source) => Servers::of(&source.cluster),
@@ -123,8 +123,8 @@ impl World<'_> {
     pub(super) fn fetch(&mut self, index: usize, turn: Turn, fetch: Fetch) -> Answer {
         let found = self.process.as_mut().and_then(|process| process.followers.get_mut(index));
         let Some(one) = found else { return Answer::Ended(index, turn) };
-        let (cluster, kind) = (one.cluster.clone(), one.kind.clone());
-        let server = cluster.as_ref().map_or(0, Servers::of);
+        let (cluster, kind, server) = (one.cluster.clone(), one.kind.clone(), one.server);
+        let labels = self.servers.shown_of(server, &kind);
         let first = one.lists == 0;
         let gone = |cluster| server == 0 && self.servers.truth.workspace(workspace_of(cluster)).gone;
         if cluster.as_ref().is_some_and(gone) {
@@ -137,7 +137,8 @@ impl World<'_> {
             Fetch::Probe { .. } => (1, None),
             Fetch::Watch { from, timeout_seconds, .. } => {
                 let start = WatchStart::After(from);
-                let request = WatchRequest { cluster, kind: kind.clone(), start, ..WatchRequest::default() };
+                let request =
+                    WatchRequest { cluster, kind: kind.clone(), labels, start, ..WatchRequest::default() };
                 return match machine.watch(request) {
                     Ok(watch) => {
                         self.open(index, turn, server, kind, watch, timeout_seconds);
@@ -174,6 +175,7 @@ impl World<'_> {
         let request = ListRequest {
             cluster,
             kind,
+            labels,
             limit: Some(limit),
             continue_token,
             version,
@@ -247,7 +249,7 @@ impl World<'_> {
     }
 
     pub(super) fn lines(&mut self, id: u64, events: &[WatchEvent]) {
-        let clock = self.now;
+        let clock = self.clock();
         let Some(stream) = self.streams.get(&id) else { return };
         let (follower, turn) = (stream.follower, stream.turn);
         let kind = crate::servers::definition_of(&stream.kind);
@@ -315,7 +317,7 @@ impl World<'_> {
             Answer::Looked(ticket, found) => format!("look {} finds {found:?}", ticket.0),
             Answer::Configuration(revision, found) => format!("configuration {revision}: {found:?}"),
         });
-        let clock = self.now;
+        let clock = self.clock();
         let Some(process) = &mut self.process else { return };
         match answer {
             Answer::Page(index, turn, body, shows) => {
@@ -324,10 +326,8 @@ impl World<'_> {
             Answer::Opened(index, turn) => {
                 // A restored server has none of the connections that it had before.
                 let one = process.followers.get(index);
-                let new_connection = one.is_some_and(|one| {
-                    one.asked_at < self.reconnected_at
-                        && one.cluster.as_ref().is_none_or(|cluster| Servers::of(cluster) == 0)
-                });
+                let new_connection =
+                    one.is_some_and(|one| one.asked_at < self.reconnected_at && one.server == 0);
                 process.feed(clock, index, turn, Input::Opened { new_connection }, None);
             }
             Answer::Failed(index, turn, fault) => {

@@ -14,6 +14,7 @@ use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 
 use super::engage::UNKNOWN;
+use super::track::{Strength, Track};
 use super::{By, Nature, Store};
 use crate::interest::{EndpointId, FeedId, PlaceId};
 use crate::seen::{Doubt, News};
@@ -37,6 +38,18 @@ pub(super) struct Said {
     list: u32,
     endpoint: EndpointId,
     ties: Arc<Ties>,
+    /// The binding itself, while another view answers for it that is not tied to it: this one may turn out to be, and then
+    /// need not be listed for what it has shown already.
+    aside: Option<Aside>,
+}
+
+/// A binding that is not on the shelf yet. All of it: whoever hears of it first compares it with what is wanted there, and
+/// would have to ask the server for what was cut off.
+#[derive(Clone)]
+pub(super) struct Aside {
+    pub(super) whole: Arc<Object>,
+    /// As much of it as is kept on the shelf.
+    pub(super) kept: Arc<Object>,
 }
 
 /// All bindings that a place shows.
@@ -45,6 +58,10 @@ pub(super) struct Bindings {
     said: BTreeMap<ClusterId, BTreeMap<Name, Said>>,
     /// Bindings of many workspaces mostly say the same, which is kept once.
     shapes: BTreeSet<Arc<Ties>>,
+    /// Some binding lets this place see all others of its workspace, or is about to. Places where none does set nothing aside
+    /// but of the cluster that they showed last, whose next binding may be the first that does.
+    claimed: bool,
+    shown_last: Option<ClusterId>,
 }
 
 /// kcp's kind of bindings.
@@ -88,11 +105,21 @@ impl Bindings {
     pub(super) fn len(&self) -> usize {
         self.said.len() + self.shapes.len()
     }
+
+    /// Takes the bindings of a cluster that were kept aside, each with the list that showed it last; none if that is not all
+    /// that was shown of them.
+    pub(super) fn take_aside(&mut self, cluster: &ClusterId) -> Option<Vec<(Aside, u32)>> {
+        let said = self.said.get_mut(cluster)?.values_mut();
+        // Each is taken, also where one before it is missing.
+        let aside: Vec<_> = said.map(|said| Some((said.aside.take()?, said.list))).collect();
+        aside.into_iter().collect()
+    }
 }
 
 impl Store {
-    /// A binding as a list or an event shows it, whole.
-    pub(super) fn heed(&mut self, id: &FeedId, binding: &Object, by: By, out: &mut Vec<News>) {
+    /// A binding as a list or an event shows it, whole, and as much of it as is kept.
+    pub(super) fn heed(&mut self, id: &FeedId, shown: &Aside, by: By, out: &mut Vec<News>) {
+        let binding = &shown.whole;
         let list = self.feed(id).map_or(0, |feed| feed.list);
         let Some(place) = self.places.get_mut(&id.place) else { return };
         let Key { cluster, name, .. } = &binding.key;
@@ -107,8 +134,14 @@ impl Store {
             ties.retain(|_, tie| matches!(tie, Tie::Bound(_)));
         }
         let ties = place.bindings.shape(ties);
-        let said =
-            Said { version: binding.version, list, endpoint: id.endpoint.clone(), ties: Arc::clone(&ties) };
+        place.bindings.claimed = place.bindings.claimed || claims_bindings(binding);
+        let said = Said {
+            version: binding.version,
+            list,
+            endpoint: id.endpoint.clone(),
+            ties: Arc::clone(&ties),
+            aside: Some(shown.clone()),
+        };
         place.bindings.said.entry(cluster.clone()).or_default().insert(name.clone(), said);
         self.settle_down(&id.place, cluster, &id.endpoint, out);
         let went_back = late.is_some_and(|known| binding.version < known);
@@ -118,6 +151,22 @@ impl Store {
             for kind in kinds {
                 self.bind_as_said(&id.place, cluster, kind, binding.version, out);
             }
+        }
+    }
+
+    /// A binding is on the shelf, or another view is: it stays aside only where that one is not tied to its cluster.
+    pub(super) fn put_away(&mut self, id: &FeedId, key: &Key, shelved: bool) {
+        let covering = self.covering(&key.cluster, &key.kind);
+        let tied = |track: &Track| track.whole.is_some() || track.strength(&key.cluster) > Strength::Unbound;
+        let aside = !shelved && covering.is_some_and(|(_, track)| !tied(track));
+        let Some(bindings) = self.places.get_mut(&id.place).map(|place| &mut place.bindings) else { return };
+        if !bindings.claimed && bindings.shown_last.as_ref() != Some(&key.cluster) {
+            let before = bindings.shown_last.replace(key.cluster.clone());
+            before.and_then(|before| bindings.take_aside(&before));
+        }
+        let said = bindings.said.get_mut(&key.cluster).and_then(|said| said.get_mut(&key.name));
+        if let Some(said) = said.filter(|_| !aside) {
+            said.aside = None;
         }
     }
 
@@ -240,28 +289,39 @@ impl Store {
     }
 }
 
+/// Whether a binding claims bindings, in force or not: then its view may come to show all of them.
+fn claims_bindings(binding: &Object) -> bool {
+    let mut claims = binding.get(&["spec", "permissionClaims"]).into_iter().flat_map(Raw::elements);
+    claims.any(|claim| is_bindings(&kind_of(claim)))
+}
+
 /// What a binding does for each kind. One that is being deleted does nothing any more.
 fn ties(binding: &Object) -> Ties {
     let mut ties = Ties::new();
     if binding.deleting {
         return ties;
     }
-    let text = |raw: Raw<'_>, member: &str| {
-        raw.member(member).and_then(Raw::as_str).map(|text| Name::new(&text)).unwrap_or_default()
-    };
-    let kind = |raw: Raw<'_>| KindId::new(&text(raw, "group"), &text(raw, "resource"));
     let entries = |path: &[&str]| binding.get(path).into_iter().flat_map(Raw::elements);
     let refused: Vec<KindId> = entries(&["spec", "permissionClaims"])
         .filter(|claim| text(*claim, "state").as_str() != "Accepted")
-        .map(kind)
+        .map(kind_of)
         .collect();
     // A rejection is written to `spec` before kcp acts on it and says so in `status`.
-    let claims = entries(&["status", "appliedPermissionClaims"]).map(kind);
+    let claims = entries(&["status", "appliedPermissionClaims"]).map(kind_of);
     ties.extend(claims.filter(|kind| !refused.contains(kind)).map(|kind| (kind, Tie::Claimed)));
     for bound in entries(&["status", "boundResources"]) {
         let identity = bound.get(&["schema", "identityHash"]).and_then(Raw::as_str);
         let identity = identity.filter(|hash| !hash.is_empty()).map(|hash| Name::new(&hash));
-        ties.insert(kind(bound), Tie::Bound(identity));
+        ties.insert(kind_of(bound), Tie::Bound(identity));
     }
     ties
+}
+
+/// The kind that a claim or a bound resource is about.
+fn kind_of(raw: Raw<'_>) -> KindId {
+    KindId::new(&text(raw, "group"), &text(raw, "resource"))
+}
+
+fn text(raw: Raw<'_>, member: &str) -> Name {
+    raw.member(member).and_then(Raw::as_str).map(|text| Name::new(&text)).unwrap_or_default()
 }

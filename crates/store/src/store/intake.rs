@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mailboat_object::key::{ClusterId, Key, Version};
 use mailboat_object::object::{Keep, Object};
 
-use super::bindings::is_bindings;
+use super::bindings::{Aside, is_bindings};
 use super::engage::{NO_LIST, UNKNOWN};
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Listed};
@@ -48,16 +48,21 @@ impl Store {
 
     /// An object as a list or an event shows it: all of it, of which so much is kept.
     pub(crate) fn show(&mut self, id: &FeedId, whole: Object, keep: Keep, by: By, out: &mut Vec<News>) {
+        let whole = Arc::new(whole);
+        let object = if keep == Keep::Whole { Arc::clone(&whole) } else { Arc::new(whole.kept(keep)) };
         if is_bindings(&id.kind) {
-            self.heed(id, &whole, by, out);
+            let shown = Aside { whole: Arc::clone(&whole), kept: Arc::clone(&object) };
+            self.heed(id, &shown, by, out);
         }
         let Some(feed) = self.feed(id) else { return };
         let (list, read, live) = (feed.list, feed.version, feed.is_live());
         let key = whole.key.clone();
         let version = whole.version;
-        if self.take_in(id, &key.cluster, out) {
-            let whole = Arc::new(whole);
-            let object = if keep == Keep::Whole { Arc::clone(&whole) } else { Arc::new(whole.kept(keep)) };
+        let shelved = self.take_in(id, &key.cluster, out);
+        if is_bindings(&id.kind) {
+            self.put_away(id, &key, shelved);
+        }
+        if shelved {
             let Some(shelf) = self.shelves.get_mut(&key.kind).and_then(|s| s.get_mut(&key.cluster)) else {
                 return;
             };
@@ -189,7 +194,7 @@ impl Store {
 
     /// Concludes from a complete list what it did not show of a cluster: `missed` tells it by the list that showed an
     /// entry last, and the list by its version, whether it shows the past, and whether it is news.
-    fn conclude(
+    pub(super) fn conclude(
         &mut self,
         id: &FeedId,
         cluster: &ClusterId,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use mailboat_object::key::{ClusterId, Key, KindId};
 
-use super::bindings::Bindings;
+use super::bindings::{Aside, Bindings, is_bindings, kind_of_bindings};
 use super::entries::Entries;
+use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Former, Member, Strength, Track};
-use super::{Place, Shelf, Store, Whom};
+use super::{By, Place, Shelf, Store, Whom};
 use crate::interest::{EndpointId, FeedId, Filter, PlaceId};
 use crate::seen::{Change, Doubt, News, Seen};
 
@@ -298,7 +299,8 @@ impl Store {
     }
 
     /// Lets another place answer for a kind in a cluster. What is on the shelf stays, as last seen, until that
-    /// place has been listed; a view that was listed before, when its word did not count, is listed again.
+    /// place has been listed; a view that was listed before, when its word did not count, is listed again, unless
+    /// what it has shown was kept aside.
     pub(super) fn hand_over(
         &mut self,
         cluster: &ClusterId,
@@ -315,8 +317,14 @@ impl Store {
         let from = std::mem::replace(&mut shelf.place, to.clone());
         let left = self.track_mut(&from, kind).and_then(|track| track.members.get_mut(cluster));
         let mut held = left.map(Member::take_held).unwrap_or_default();
+        let aside = if is_bindings(kind) { self.take_aside(to, cluster) } else { None };
+        let mut listed_again = false;
         if let Some(track) = self.track_mut(to, kind) {
-            track.feeds.values_mut().filter(|feed| feed.is_complete()).for_each(Feed::restart);
+            let known = |feed: &Feed| aside.is_some() && !feed.doubt.is_some_and(Doubt::is_total);
+            for feed in track.feeds.values_mut().filter(|feed| feed.is_complete() && !known(feed)) {
+                feed.restart();
+                listed_again = true;
+            }
             let member = track.member(cluster);
             member.total = true;
             if !held.is_empty() {
@@ -324,7 +332,62 @@ impl Store {
             }
         }
         self.restless = true;
-        self.settle(to, kind, Whom::All, out);
+        // What is listed again is in doubt everywhere. Where it is being listed anyway, as while a start reads the bindings of
+        // ten thousand mailboxes one after the other, nothing is different but this cluster.
+        self.settle(to, kind, if listed_again { Whom::All } else { Whom::One(cluster) }, out);
+        self.adopt(cluster, kind, to, aside.unwrap_or_default(), out);
+    }
+
+    /// Takes what a view has shown of a cluster's bindings while another answered for them, if it was kept and the claim by
+    /// which it answers from now on lets nobody conclude anything from what it does not show.
+    fn take_aside(&mut self, to: &PlaceId, cluster: &ClusterId) -> Option<Vec<(Aside, u32)>> {
+        let track = self.track(to, &kind_of_bindings())?;
+        if track.whole.is_some() || track.strength(cluster) != Strength::Claimed {
+            return None;
+        }
+        let aside = self.places.get_mut(to)?.bindings.take_aside(cluster);
+        // Nobody else has to keep them from now on.
+        for (_, place) in self.places.iter_mut().filter(|(place, _)| *place != to) {
+            place.bindings.take_aside(cluster);
+        }
+        aside
+    }
+
+    /// Puts on the shelf what a view has shown while another answered, and concludes what it does not show, as the end of a list
+    /// would. One that is being listed is concluded from at its end.
+    fn adopt(
+        &mut self,
+        cluster: &ClusterId,
+        kind: &KindId,
+        to: &PlaceId,
+        aside: Vec<(Aside, u32)>,
+        out: &mut Vec<News>,
+    ) {
+        let Some(endpoint) = self.home(to, cluster).cloned().filter(|_| !aside.is_empty()) else { return };
+        let id = FeedId { place: to.clone(), endpoint, kind: kind.clone() };
+        let Some(feed) = self.feed(&id) else { return };
+        let (now, past, live) = (feed.version, feed.in_the_past(), feed.is_live());
+        let watched = (feed.is_complete() && feed.doubt.is_none()).then_some(feed.list);
+        for (Aside { whole, kept }, list) in aside {
+            let key = whole.key.clone();
+            let list = watched.unwrap_or(list);
+            let shelf = self.shelves.get_mut(kind).and_then(|shelves| shelves.get_mut(cluster));
+            let Some(shelf) = shelf else { return };
+            let outcome = if let Some(entry) = shelf.entries.get_mut(&Address::of(&key)) {
+                entry.list = list;
+                entry.show(kept, false)
+            } else {
+                shelf.entries.insert(Address::of(&key), Entry::present(kept, list));
+                Outcome::Changed(None)
+            };
+            if let Outcome::Changed(before) = outcome {
+                self.deletions.forget(&key);
+                self.announce_shown(to, &key, Some((whole, By::List)), before, live, out);
+            }
+        }
+        if let Some(list) = watched {
+            self.conclude(&id, cluster, |shown| shown != list, (now, past, live), out);
+        }
     }
 
     /// Makes room for an object that a place shows; false if another place answers for it.

@@ -407,6 +407,11 @@ impl Track {
         if member.claimed { Err(Doubt::Claimed) } else { Ok(()) }
     }
 
+    /// Whether some endpoint never listed the kind.
+    pub(super) fn awaits_first_list(&self) -> bool {
+        self.feeds.values().any(|feed| !feed.is_live())
+    }
+
     /// Why everything of this cluster is unknown, if it is.
     pub(super) fn total_doubt(&self, cluster: &ClusterId, home: Option<&EndpointId>) -> Option<Doubt> {
         [self.standing(Past::Doubted), self.standing_of(cluster, home)]

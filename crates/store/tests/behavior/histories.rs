@@ -10,7 +10,7 @@ use mailboat_store::{Absence, Doubt, Gone, Input, Seen};
 use proptest::prelude::*;
 
 use crate::rig::{Mode, Rig, Wire, place};
-use crate::server::{Asked, Server, configmaps, key, line};
+use crate::server::{Asked, Server, bindings, configmaps, key, line};
 
 const NAMES: [&str; 5] = ["ale", "beer", "cider", "gin", "rum"];
 
@@ -274,6 +274,11 @@ impl Trial {
                     self.check_absence(&key, absence);
                 }
             }
+            // What is told of all kinds at once, with those passed over that were listed, is what each of them tells.
+            let cluster = ClusterId::new(cluster);
+            let store = &self.rig.store;
+            let each = [configmaps(), bindings()].map(|kind| store.unlisted_kind(&cluster, &kind));
+            assert_eq!(store.unlisted(&cluster), each.into_iter().flatten().min(), "{cluster}: {each:?}");
         }
         assert_eq!(self.rig.present(), self.rig.fold.present(), "the news tell another story than the store");
     }

@@ -13,4 +13,5 @@ mod past;
 mod protocol;
 mod rig;
 mod server;
+mod taking_over;
 mod traps;

@@ -174,10 +174,17 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
     json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
 }
 
+fn metadata(name: &str) -> Value {
+    json!({
+        "name": name, "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" },
+        "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
+    })
+}
+
 fn role(name: &str, rules: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole",
-        "metadata": { "name": name, "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } },
+        "metadata": metadata(name),
         "rules": rules,
     })
 }
@@ -187,7 +194,7 @@ fn binding(name: &str, role: &str, groups: &[&str]) -> Value {
         groups.iter().map(|group| json!({ "apiGroup": GROUP, "kind": "Group", "name": group })).collect();
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding",
-        "metadata": { "name": name, "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } },
+        "metadata": metadata(name),
         "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": role },
         "subjects": subjects,
     })

@@ -4,21 +4,21 @@ use super::*;
 use crate::access::user::CLUSTER_EXTRA;
 use crate::workspaces::{logical_cluster, resolve};
 
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+pub(super) const JSON: &str = "application/json";
+pub(super) const MERGE: &str = "application/merge-patch+json";
+pub(super) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const APIS: &str = "/apis/apis.kcp.io/v1alpha2";
-const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
-const CLUSTER: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster";
+pub(super) const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
+pub(super) const CLUSTER: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster";
 
 /// A hub of workspaces, spoken to as its administrator.
-struct World {
-    hub: Arc<Hub>,
+pub(super) struct World {
+    pub(super) hub: Arc<Hub>,
 }
 
 impl World {
     /// With these workspaces in the root; alice rules each, but nothing else.
-    async fn of(names: &[&str]) -> Self {
+    pub(super) async fn of(names: &[&str]) -> Self {
         let options = Options { url: "https://127.0.0.1:6443".to_owned(), ..Options::default() };
         let world = Self { hub: Arc::new(crate::workspaces(Memory::default(), options).await.unwrap().hub) };
         for name in names {
@@ -28,23 +28,30 @@ impl World {
         world
     }
 
-    async fn asked(&self, by: &User, method: Method, path: &str, media: &str, body: &Value) -> (u16, Value) {
+    pub(super) async fn asked(
+        &self,
+        by: &User,
+        method: Method,
+        path: &str,
+        media: &str,
+        body: &Value,
+    ) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         answered_to(&self.hub, by, ask(method, path, media, body)).await
     }
 
-    async fn make(&self, at: &str, path: &str, body: Value) {
+    pub(super) async fn make(&self, at: &str, path: &str, body: Value) {
         let (code, said) =
             self.asked(&admin(), Method::POST, &format!("/clusters/{at}{path}"), JSON, &body).await;
         assert_eq!(code, 201, "{path} in {at}: {said}");
     }
 
-    async fn get(&self, by: &User, path: &str) -> (u16, Value) {
+    pub(super) async fn get(&self, by: &User, path: &str) -> (u16, Value) {
         self.asked(by, Method::GET, path, "", &Value::Null).await
     }
 
     /// Binds these to a role of the workspace, or one that is there everywhere.
-    async fn rule(&self, at: &str, role: &str, subjects: &Value) {
+    pub(super) async fn rule(&self, at: &str, role: &str, subjects: &Value) {
         let name = format!("{role}-{}", subjects[0]["name"].as_str().unwrap().replace(':', "-"));
         let binding = json!({
             "metadata": { "name": name }, "subjects": subjects,
@@ -53,7 +60,7 @@ impl World {
         self.make(at, &format!("{RBAC}/clusterrolebindings"), binding).await;
     }
 
-    fn id(&self, path: &str) -> ClusterId {
+    pub(super) fn id(&self, path: &str) -> ClusterId {
         self.hub.peek(|machine| resolve(machine, path)).unwrap()
     }
 
@@ -107,11 +114,11 @@ impl World {
     }
 }
 
-fn user(name: &str) -> Value {
+pub(super) fn user(name: &str) -> Value {
     json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name })
 }
 
-fn workspace(name: &str, spec: &Value) -> Value {
+pub(super) fn workspace(name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace",
         "metadata": { "name": name, "finalizers": ["core.kcp.io/logicalcluster"] }, "spec": spec })
 }

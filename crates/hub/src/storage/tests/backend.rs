@@ -101,7 +101,7 @@ impl Device {
     /// Makes it what an old version wrote, with a value that was kept.
     pub(super) fn make_old(&self, name: &str, value: &[u8]) {
         let mut disk = self.open().unwrap();
-        disk.keep(name, value).unwrap();
+        disk.keep(&[(name, value)]).unwrap();
         disk.write_old_state().unwrap();
     }
 
@@ -226,8 +226,8 @@ impl<S: Storage, F: Fn() + Send + 'static> Storage for BeforeCommits<S, F> {
         self.0.version()
     }
 
-    fn keep(&mut self, name: &str, value: &[u8]) -> Result<(), StorageError> {
-        self.0.keep(name, value)
+    fn keep(&mut self, values: &[(&str, &[u8])]) -> Result<(), StorageError> {
+        self.0.keep(values)
     }
 
     fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
