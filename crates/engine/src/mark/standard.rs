@@ -171,14 +171,14 @@ mod tests {
         let text = |want: &Want, confirmed| text::write(want, &marks().owner.0, confirmed);
         let digest = want().body.digest;
         let plain = format!(
-            "deployments.apps/till/pos,center,u-1,7,{digest},generation=3,made=1700000000,identity=3f5a,leave"
+            "deployments.apps/till/pos,center,u-1,7,{digest},in=edge,generation=3,made=1700000000,identity=3f5a,leave"
         );
         assert_eq!(text(&want(), true), plain);
         assert_eq!(text(&want(), false), format!("{plain},unconfirmed"));
         assert_eq!(
             text(&odd(), true),
             format!(
-                "deployments.apps/till/pos,a%22b%2c%3d%25%c3%bc,u-1,7,{digest},kind=configmaps,namespace=,name=o,owner=us,overlay"
+                "deployments.apps/till/pos,a%22b%2c%3d%25%c3%bc,u-1,7,{digest},in=edge,kind=configmaps,namespace=,name=o,owner=us,overlay"
             )
         );
     }
@@ -250,11 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn what_people_copied_to_another_cluster_is_theirs_there() {
+        for want in [want(), odd()] {
+            let text = text::write(&want, &marks().owner.0, true);
+            assert!(parse(&text, &want.slot, marks().owner).is_some(), "{text}");
+            assert_eq!(parse(&text, &key("another", "pos"), marks().owner), None, "{text}");
+        }
+    }
+
+    #[test]
     fn no_object_is_a_copy_of_itself() {
         let itself = key("center", "pos");
+        let here = Want { slot: itself.clone(), ..want() };
         let [(_, _, earlier), ..] = earlier();
-        for text in [earlier, text::write(&want(), &marks().owner.0, true)] {
-            assert!(parse(&text, &key("edge", "pos"), marks().owner).is_some(), "{text}");
+        for text in [earlier, text::write(&here, &marks().owner.0, true)] {
+            assert!(
+                parse(&text.replace("in=center", "in=edge"), &key("edge", "pos"), marks().owner).is_some()
+            );
             assert_eq!(parse(&text, &itself, marks().owner), None, "{text}");
         }
         let overlay = Policy { delivery: Delivery::Overlay, ..(*want().policy).clone() };
@@ -273,7 +285,7 @@ mod tests {
         let whole = text::write(&want, &marks().owner.0, true);
         let on = "deployments.apps/till/pos";
         let broken = ["", "{}", "[]", r#"{"on":"deployments.apps/till/pos"}"#, on].map(str::to_owned);
-        let cut = (0..whole.find(",generation").unwrap()).map(|end| whole[..end].to_owned());
+        let cut = (0..whole.find(",in=").unwrap()).map(|end| whole[..end].to_owned());
         let garbled = [
             whole.replace("made=17", "made=x"),
             whole.replace("center", "%"),

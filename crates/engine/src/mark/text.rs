@@ -1,7 +1,7 @@
 //! A mark as text, as it stands in an annotation.
 //!
 //! ```text
-//! configmaps/till/pos,2sxa8riw5xha32po,0f7f…,4711,9f1c0a55e2d4b380,made=1700000000,unconfirmed
+//! configmaps/till/pos,2sxa8riw5xha32po,0f7f…,4711,9f1c0a55e2d4b380,in=edge,made=1700000000,unconfirmed
 //! ```
 //!
 //! First what every mark says, each by its place: the object that it was put on, the cluster of the origin, the origin's
@@ -33,7 +33,8 @@ pub(super) struct Said {
 }
 
 /// The mark of a want. It names the object that it was put on, because controllers copy annotations along to what they make:
-/// what they made is not ours.
+/// what they made is not ours. And it names the cluster, because people copy objects from one to another with all that stands
+/// on them: what they made is theirs.
 pub(super) fn write(want: &Want, owner: &Name, confirmed: bool) -> String {
     let (origin, slot) = (&want.origin, &want.slot);
     let overlays = want.policy.delivery == Delivery::Overlay;
@@ -41,6 +42,7 @@ pub(super) fn write(want: &Want, owner: &Name, confirmed: bool) -> String {
     mark.first(&slot.kind).then('/', &slot.namespace).then('/', &slot.name);
     mark.then(',', &origin.key.cluster).then(',', &origin.uid).then(',', origin.version);
     mark.then(',', want.body.digest);
+    mark.named("in", Some(&slot.cluster));
     mark.named("generation", (origin.generation > 0).then_some(origin.generation));
     mark.named("made", origin.made_seconds);
     mark.named("identity", origin.identity.as_ref());
@@ -57,7 +59,7 @@ pub(super) fn write(want: &Want, owner: &Name, confirmed: bool) -> String {
 /// What a mark says, if it can be read and was put on the object at this key.
 pub(super) fn read(text: &str, on: &Key) -> Option<Said> {
     let members = if text.starts_with('{') { members_of_json(text)? } else { members(text)? };
-    if !is_on(&members.on, on) {
+    if !is_on(&members.on, on) || members.put_in.is_some_and(|cluster| *cluster != *on.cluster.0) {
         return None;
     }
     let kind = members.kind.as_deref().map_or_else(
@@ -167,6 +169,8 @@ struct Members<'t> {
     uid: Cow<'t, str>,
     version: u64,
     intent: Cow<'t, str>,
+    /// The cluster in which it was put on its object. Earlier releases did not say it.
+    put_in: Option<Cow<'t, str>>,
     generation: Option<u64>,
     made: Option<u64>,
     identity: Option<Cow<'t, str>>,
@@ -189,6 +193,7 @@ fn members(text: &str) -> Option<Members<'_>> {
         uid: plain(parts.next()?)?,
         version: parts.next()?.parse().ok()?,
         intent: plain(parts.next()?)?,
+        put_in: None,
         generation: None,
         made: None,
         identity: None,
@@ -203,6 +208,7 @@ fn members(text: &str) -> Option<Members<'_>> {
     for part in parts {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         match name {
+            "in" => found.put_in = Some(plain(value)?),
             "generation" => found.generation = Some(value.parse().ok()?),
             "made" => found.made = Some(value.parse().ok()?),
             "identity" => found.identity = Some(plain(value)?),
@@ -231,6 +237,7 @@ fn members_of_json(text: &str) -> Option<Members<'_>> {
         uid: text("uid")?,
         version: number("version")?,
         intent: text("intent")?,
+        put_in: None,
         generation: number("generation"),
         made: number("made"),
         identity: text("identity"),

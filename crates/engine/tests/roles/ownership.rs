@@ -462,3 +462,50 @@ fn what_is_to_stay_is_nobodys_when_it_is_no_longer_wanted_whatever_the_reason() 
         assert!(left["metadata"]["labels"].get("mailboat.dev/owner").is_none(), "{reason}: {left}");
     }
 }
+
+/// Whoever moves an application by hand takes all that stands on its objects along: our label and our mark, too.
+#[test]
+fn what_people_copy_to_another_cluster_is_theirs_there() {
+    for restarted in [false, true] {
+        let mut world = world();
+        world.put(&source(), config_map("1"));
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run();
+        let mut moved = world.object(&copy()).unwrap().clone();
+        for server_set in ["uid", "resourceVersion", "managedFields", "creationTimestamp"] {
+            moved["metadata"].as_object_mut().unwrap().remove(server_set);
+        }
+        // A cluster that is delivered to, and a workspace with sources of other routes.
+        let theirs = ["guilder", "tenant"].map(|cluster| key(cluster, "configmaps", "till", "pos"));
+        for key in &theirs {
+            world.put(key, moved.clone());
+        }
+        if restarted {
+            world.restart(&KINDS);
+            configure(&mut world, translator("p1", &[FLORIN]));
+            known(&mut world);
+        }
+        written(&mut world);
+        world.run_for(600_000);
+        // What it was copied from is withdrawn, and takes nothing along.
+        world.remove(&source());
+        world.run_for(600_000);
+        assert!(world.object(&copy()).is_none(), "{}", explain(&world, &copy()));
+        for key in &theirs {
+            assert!(
+                world.object(key).is_some(),
+                "{key} was deleted, and is nobody's but theirs ({restarted})"
+            );
+        }
+        // Wanted there, it is met like anything of others.
+        world.put(&source(), config_map("2"));
+        let mut wider = translator("p1", &[FLORIN, GUILDER]);
+        wider.head.configuration = crate::roles::edition(2);
+        configure(&mut world, wider);
+        known(&mut world);
+        world.run_for(600_000);
+        assert_eq!(world.object(&theirs[0]).unwrap()["data"], json!({ "a": "1" }));
+        assert_eq!(world.engine.verdict(&theirs[0]), Some(&Verdict::Refused(Refusal::Foreign)));
+    }
+}
