@@ -83,10 +83,7 @@ impl Engine {
             let mark = self.our_mark_on(target)?;
             return Some((&target.uid, self.evidence(store, state, &mark)));
         }
-        // Counted before it is read: one after the other, each would be the only one.
-        let unread = "it is not shown and was not read yet";
-        let unclear = || Unclear::at(&state.key, unread, Some(Expected::Whenever));
-        would_go_unread(store, state).map(|object| (object, Err(unclear())))
+        may_go_unseen(store, state).map(|(object, unclear)| (object, Err(unclear)))
     }
 
     /// Lets what is undecided wait for its source, and counts it with what is to go from its scope. Where nothing was to go
@@ -416,11 +413,21 @@ impl Unclear {
     }
 }
 
-/// The copy of ours that stood there, and would go if it still does when it is read: the view that we follow does not
-/// show it.
-fn would_go_unread<'s>(store: &Store, state: &'s SlotState) -> Option<&'s Uid> {
-    let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
-    state.record.uid.as_ref().filter(|_| unread && state.passing.reading == Reading::None)
+/// The copy of ours that stood there and is out of sight: it goes if it still stands when it is read, or when it is shown
+/// again. A claim that is rejected, a binding or a kind that is gone for a while hides all of a place, and what stands
+/// elsewhere would go unasked, as would then what comes back.
+fn may_go_unseen<'s>(store: &Store, state: &'s SlotState) -> Option<(&'s Uid, Unclear)> {
+    let Seen::Unknown(doubt) = store.get(&state.key) else { return None };
+    let object = state.record.uid.as_ref().filter(|_| state.passing.reading == Reading::None)?;
+    let unclear = if told_by_reading(doubt) {
+        // Counted before it is read: one after the other, each would be the only one.
+        let unread = "it is not shown and was not read yet";
+        Unclear::at(&state.key, unread, Some(Expected::Whenever))
+    } else {
+        let reason = format!("what is known of its place: {doubt}");
+        Unclear::at(&state.key, &reason, Some(expected(store, &state.key, doubt)))
+    };
+    Some((object, unclear))
 }
 
 /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is
