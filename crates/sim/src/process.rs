@@ -94,6 +94,8 @@ struct Configuration {
     known: bool,
     /// It was known before.
     was_known: bool,
+    /// Which state of the center was read when it was last found to be whole.
+    taken_of: usize,
 }
 
 impl FollowerState {
@@ -415,6 +417,11 @@ impl Process {
         source.is_some_and(|source| asker(&self.routes, source, edge).is_some())
     }
 
+    /// The state of the center of which its configuration was last found to be whole, and the one up to which it was read.
+    pub(crate) fn configured_since(&self) -> [usize; 2] {
+        [self.configuration.taken_of, self.built_on().configuration]
+    }
+
     /// Whether a source is in doubt because its server showed an older state than before.
     pub(crate) fn saw_the_past_of(&self, source: &Key) -> bool {
         self.store.get(source).doubt().is_some_and(is_of_the_past)
@@ -527,6 +534,7 @@ impl Process {
             self.engine.configure(&self.store, &RouteId(name), None);
         }
         (self.configuration.known, self.configuration.was_known) = (true, true);
+        self.configuration.taken_of = self.built_on().configuration;
         self.engine.configuration_known(Some(revision));
     }
 }

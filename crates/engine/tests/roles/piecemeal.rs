@@ -217,6 +217,29 @@ fn what_is_out_of_sight_counts_with_what_is_to_go() {
     assert_eq!((left(&world), held(&world)), ((0, 0), vec![]), "the word was on these as well");
 }
 
+/// The link to an edge may be dead for minutes before anybody notices: what is written there is answered, and not shown.
+#[test]
+fn what_was_written_and_is_not_shown_yet_counts_with_what_is_to_go() {
+    let mut world = world();
+    world.servers.get_mut(&key("guilder", "configmaps", "", "").cluster).unwrap().silent = true;
+    put_sources(&mut world, &["configmaps"], 5);
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER], 1);
+    known(&mut world);
+    world.run_for(60_000);
+    let left = |world: &World| (left_in(world, "florin"), left_in(world, "guilder"));
+    assert_eq!(left(&world), (5, 5));
+    place(&mut world, &["configmaps"], &[], 2);
+    world.run_for(60_000);
+    assert_eq!(left(&world), (5, 5), "five of ten went, and the others would when they are shown");
+    let asked = held(&world);
+    let [(_, change, 10)] = asked.as_slice() else { panic!("{asked:?}") };
+    world.servers.get_mut(&key("guilder", "configmaps", "", "").cluster).unwrap().silent = false;
+    world.run_for(60_000);
+    assert_eq!(held(&world), asked, "it is the same question when they are shown");
+    confirm(&mut world, "p1", *change);
+    assert_eq!(left(&world), (0, 0));
+}
+
 #[test]
 fn what_went_while_it_was_out_of_sight_is_asked_about_no_more() {
     let mut world = half_out_of_sight();
