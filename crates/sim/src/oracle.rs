@@ -344,7 +344,13 @@ impl Oracle {
         };
         let source = servers.get(&source_key(workspace, &name));
         let state = servers.truth.workspace(workspace);
-        let selected = servers.truth.selects(workspace, &name, edge);
+        // What goes from a workspace that goes itself is in doubt, and goes on as it was: nobody can tell whether a part of the
+        // configuration was deleted before that, by its user, and not looked at in time. So the copy follows its source, if
+        // the configuration asked for it when it was last found to be whole, or since.
+        let goes_on = lost_its_configuration(servers)
+            && process.selects(&source_key(workspace, &name), edge)
+            && servers.truth.selected_once(process.configured_since(), workspace, &name, edge);
+        let selected = goes_on || servers.truth.selects(workspace, &name, edge);
         if let Some(source) = source.filter(|source| selected && !source.is_deleting()) {
             let strange = matches!(workspace, Workspace::Bound(_)) && servers.truth.identity > 0;
             let doubtful = in_the_past(servers) || strange || lost_its_configuration(servers);

@@ -11,7 +11,7 @@ use mailboat_engine::plan::ChangeId;
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteId};
 use mailboat_object::key::{ClusterId, Key, KindId, Name};
 use mailboat_object::object::{Keep, Limits, Object, Place};
-use mailboat_object::wire::{Abilities, Call, Fault, Reply, Verb};
+use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Reply, Verb};
 use mailboat_store::interest::{EndpointId, FeedId, Filter, PlaceId};
 use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::{Nature, Store};
@@ -62,8 +62,8 @@ pub(crate) struct Process {
     /// It was noticed that the center went back in time.
     pub(crate) noticed_the_past: bool,
     tally: Tally,
-    /// What is written at edges, until it is answered.
-    writing: BTreeMap<Ticket, Key>,
+    /// What is read, written or deleted at edges, until it is answered, and whether it is deleted.
+    asked_of_edges: BTreeMap<Ticket, (Key, bool)>,
 }
 
 /// A follower, what was asked for it last, and which state of the center it has read.
@@ -94,6 +94,8 @@ struct Configuration {
     known: bool,
     /// It was known before.
     was_known: bool,
+    /// Which state of the center was read when it was last found to be whole.
+    taken_of: usize,
 }
 
 impl FollowerState {
@@ -122,7 +124,7 @@ impl Process {
             waits,
             noticed_the_past: false,
             tally: Tally::default(),
-            writing: BTreeMap::new(),
+            asked_of_edges: BTreeMap::new(),
         };
         let mut news = Vec::new();
         process.follow(&workload(), &[placements(), boats()], &mut news);
@@ -136,7 +138,6 @@ impl Process {
             let kinds = [boats(), namespaces()];
             if claims && number + 1 == edges {
                 process.follow_by_claim(&edge(number), &mut news);
-                process.tally.claimed = Some(edge(number));
             } else {
                 process.follow(&edge(number), &kinds[..kinds.len() - usize::from(number % 2)], &mut news);
             }
@@ -251,10 +252,16 @@ impl Process {
     }
 
     pub(crate) fn done(&mut self, now: u64, ticket: Ticket, reply: Result<Reply, Fault>) -> Option<Request> {
-        if let (Some(slot), Ok(reply)) = (self.writing.remove(&ticket), &reply)
-            && let Ok(copy) = Object::decode(&reply.body, &Place::of(&slot, MANAGER, Keep::Whole))
-        {
-            self.tally.stands(&copy);
+        if let Some((slot, deletes)) = self.asked_of_edges.remove(&ticket) {
+            match &reply {
+                Ok(_) if deletes => self.tally.is_gone(&slot),
+                Ok(reply) => {
+                    let place = Place::of(&slot, MANAGER, Keep::Whole);
+                    let _ = Object::decode(&reply.body, &place).map(|copy| self.tally.stands(&copy));
+                }
+                Err(fault) if fault.kind == FaultKind::NotFound => self.tally.is_gone(&slot),
+                Err(_) => {}
+            }
         }
         match self.engine.done(now, &self.store, ticket, reply) {
             Some(Next::Call(ticket, call)) => Some(Request::Call(ticket, call, self.built_on())),
@@ -335,9 +342,11 @@ impl Process {
                 }
                 Next::Look(ticket, source) => requests.push(Request::Look(ticket, source)),
                 Next::Call(ticket, call) => {
-                    let writes = matches!(call.verb, Verb::Apply { .. } | Verb::Create { .. });
-                    if writes && call.key.kind == boats() && Servers::of(&call.key.cluster) > 0 {
-                        self.writing.insert(ticket, call.key.clone());
+                    // What was there before, or would be, is not there.
+                    let of_now = !call.dry_run && !matches!(call.verb, Verb::GetAt(_));
+                    if of_now && call.key.kind == boats() && Servers::of(&call.key.cluster) > 0 {
+                        let deletes = matches!(call.verb, Verb::Delete { .. });
+                        self.asked_of_edges.insert(ticket, (call.key.clone(), deletes));
                     }
                     requests.push(Request::Call(ticket, call, self.built_on()));
                 }
@@ -406,6 +415,11 @@ impl Process {
     pub(crate) fn selects(&self, source: &Key, edge: u8) -> bool {
         let source = self.store.get(source).present();
         source.is_some_and(|source| asker(&self.routes, source, edge).is_some())
+    }
+
+    /// The state of the center of which its configuration was last found to be whole, and the one up to which it was read.
+    pub(crate) fn configured_since(&self) -> [usize; 2] {
+        [self.configuration.taken_of, self.built_on().configuration]
     }
 
     /// Whether a source is in doubt because its server showed an older state than before.
@@ -520,6 +534,7 @@ impl Process {
             self.engine.configure(&self.store, &RouteId(name), None);
         }
         (self.configuration.known, self.configuration.was_known) = (true, true);
+        self.configuration.taken_of = self.built_on().configuration;
         self.engine.configuration_known(Some(revision));
     }
 }

@@ -40,8 +40,6 @@ pub(crate) struct Tally {
     moved: bool,
     /// How many edges there are.
     edges: u8,
-    /// The edge whose copies are seen by a claim.
-    pub(crate) claimed: Option<ClusterId>,
     /// What went since anything was learned by which more might go: that is one withdrawal, however long it takes.
     going: BTreeMap<Group, Going>,
 }
@@ -112,11 +110,7 @@ impl Tally {
             match &change.now {
                 Seen::Present(copy) => self.stands(copy),
                 // What turns up there later belongs to whoever asks for it then, if anybody does.
-                Seen::Absent(_) => {
-                    self.standing.remove(&change.key);
-                    self.asked_for.remove(&change.key);
-                    self.moved = true;
-                }
+                Seen::Absent(_) => self.is_gone(&change.key),
                 // It may be there still.
                 Seen::Unknown(_) => {}
             }
@@ -133,6 +127,13 @@ impl Tally {
         if self.standing.insert(copy.key.clone(), standing).is_none() {
             self.going.clear();
         }
+    }
+
+    /// Nothing stands in a slot: as it was shown, or as the answer to a call says.
+    pub(crate) fn is_gone(&mut self, slot: &Key) {
+        self.standing.remove(slot);
+        self.asked_for.remove(slot);
+        self.moved = true;
     }
 
     /// The configuration changed, or something of a source, or a whole kind became known or doubtful.
@@ -198,10 +199,7 @@ impl Tally {
                 _ => false,
             };
             let origin = &it.mark.origin;
-            // Of what is seen by a claim nobody is told whether it went.
-            let unsure = self.claimed.as_ref() == Some(&slot.cluster);
             let_go
-                && !unsure
                 && !confirmed.contains(&((*slot).clone(), it.object.clone()))
                 && match store.get(&origin.key) {
                     Seen::Present(source) => source.uid == origin.uid && !source.deleting,

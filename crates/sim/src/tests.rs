@@ -22,7 +22,8 @@ fn seeds_that_found_something_stay_mended() {
     let seeds = [1_856, 1_923, 1_978, 15_704, 16_269, 16_397, 20_792, 31_041, 31_112, 33_782, 34_897];
     let late =
         [202_753, 202_759, 203_839, 204_357, 204_495, 205_692, 300_595, 300_733, 300_915, 301_722, 400_128];
-    for seed in seeds.into_iter().chain(late) {
+    let hidden = [624, 1_614, 1_809, 7_000_267, 7_000_344, 7_000_404, 7_001_769];
+    for seed in seeds.into_iter().chain(late).chain(hidden) {
         if let Err(failure) = run(seed, &Options::default()) {
             panic!("{failure}");
         }

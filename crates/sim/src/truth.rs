@@ -152,6 +152,19 @@ impl Truth {
         selects(&self.placements, &self.sources, workspace, name, edge)
     }
 
+    /// Whether the configuration selected a source at one of the states from one to another.
+    pub(crate) fn selected_once(
+        &self,
+        states: [usize; 2],
+        workspace: Workspace,
+        name: &str,
+        edge: u8,
+    ) -> bool {
+        let [from, to] = states;
+        let read = self.history.iter().take(to).skip(from.saturating_sub(1));
+        from > 0 && read.into_iter().any(|state| state.selects(workspace, name, edge))
+    }
+
     /// Whether whoever has read so much may rightly think that nothing selects a source to an edge.
     pub(crate) fn deselected(&self, read: Read, workspace: Workspace, name: &str, edge: u8) -> bool {
         if read.configuration == 0 {

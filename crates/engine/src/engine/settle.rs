@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid, Version};
 use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::{Store, Unlisted};
@@ -16,7 +16,7 @@ use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
 use crate::plan::told_by_reading;
 use crate::queue::Urgency;
-use crate::slots::{Reading, SlotId, SlotState};
+use crate::slots::{Reading, SlotId, SlotState, Written};
 use crate::want::Hold;
 use crate::warrant::{Evidence, SourceGone, WholeConfiguration};
 
@@ -83,10 +83,7 @@ impl Engine {
             let mark = self.our_mark_on(target)?;
             return Some((&target.uid, self.evidence(store, state, &mark)));
         }
-        // Counted before it is read: one after the other, each would be the only one.
-        let unread = "it is not shown and was not read yet";
-        let unclear = || Unclear::at(&state.key, unread, Some(Expected::Whenever));
-        would_go_unread(store, state).map(|object| (object, Err(unclear())))
+        may_go_unseen(store, state).map(|(object, unclear)| (object, Err(unclear)))
     }
 
     /// Lets what is undecided wait for its source, and counts it with what is to go from its scope. Where nothing was to go
@@ -416,11 +413,31 @@ impl Unclear {
     }
 }
 
-/// The copy of ours that stood there, and would go if it still does when it is read: the view that we follow does not
-/// show it.
-fn would_go_unread<'s>(store: &Store, state: &'s SlotState) -> Option<&'s Uid> {
-    let unread = matches!(store.get(&state.key), Seen::Unknown(doubt) if told_by_reading(doubt));
-    state.record.uid.as_ref().filter(|_| unread && state.passing.reading == Reading::None)
+/// The copy of ours that stood there and is out of sight: it goes if it still stands when it is read, or when it is shown
+/// again. A claim that is rejected, a binding or a kind that is gone for a while hides all of a place, and what stands
+/// elsewhere would go unasked, as would then what comes back.
+fn may_go_unseen<'s>(store: &Store, state: &'s SlotState) -> Option<(&'s Uid, Unclear)> {
+    let object = state.record.uid.as_ref().filter(|_| state.passing.reading == Reading::None)?;
+    let (reason, when) = match store.get(&state.key) {
+        // Counted before it is read: one after the other, each would be the only one.
+        Seen::Unknown(doubt) if told_by_reading(doubt) => {
+            ("it is not shown and was not read yet".to_owned(), Expected::Whenever)
+        }
+        Seen::Unknown(doubt) => {
+            (format!("what is known of its place: {doubt}"), expected(store, &state.key, doubt))
+        }
+        // The link by which it is shown may be dead, and nobody has noticed.
+        Seen::Absent(absence) if is_written_since(state, absence.version()) => {
+            ("it was written and is not shown yet".to_owned(), Expected::Whenever)
+        }
+        Seen::Absent(_) | Seen::Present(_) => return None,
+    };
+    Some((object, Unclear::at(&state.key, &reason, Some(when))))
+}
+
+/// Whether something was written to a slot after the moment at which nothing was shown there.
+fn is_written_since(state: &SlotState, shown: Version) -> bool {
+    matches!(state.passing.written, Some(Written::At(version)) if shown < version)
 }
 
 /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is

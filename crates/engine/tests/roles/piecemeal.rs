@@ -187,6 +187,70 @@ fn what_is_undecided_holds_up_neither_single_deletions_nor_small_withdrawals() {
     assert_eq!((left_in(&world, "florin"), held(&world)), (28, vec![]));
 }
 
+/// Five copies at each of two edges. All of one edge is out of sight, as when a claim is rejected, and then the placement
+/// goes nowhere any more.
+fn half_out_of_sight() -> World {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps"], 5);
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER], 1);
+    known(&mut world);
+    world.run();
+    world.unserve("guilder", "configmaps");
+    world.run_for(60_000);
+    place(&mut world, &["configmaps"], &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    world
+}
+
+#[test]
+fn what_is_out_of_sight_counts_with_what_is_to_go() {
+    let mut world = half_out_of_sight();
+    let left = |world: &World| (left_in(world, "florin"), left_in(world, "guilder"));
+    assert_eq!(left(&world), (5, 5), "five of ten went, and the others would when they are shown again");
+    let asked = held(&world);
+    let [(_, change, 10)] = asked.as_slice() else { panic!("{asked:?}") };
+    confirm(&mut world, "p1", *change);
+    assert_eq!(left(&world), (0, 5), "what is not shown stays as long as it is not");
+    world.find_again("guilder", "configmaps");
+    world.run_for(60_000);
+    assert_eq!((left(&world), held(&world)), ((0, 0), vec![]), "the word was on these as well");
+}
+
+/// The link to an edge may be dead for minutes before anybody notices: what is written there is answered, and not shown.
+#[test]
+fn what_was_written_and_is_not_shown_yet_counts_with_what_is_to_go() {
+    let mut world = world();
+    world.servers.get_mut(&key("guilder", "configmaps", "", "").cluster).unwrap().silent = true;
+    put_sources(&mut world, &["configmaps"], 5);
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER], 1);
+    known(&mut world);
+    world.run_for(60_000);
+    let left = |world: &World| (left_in(world, "florin"), left_in(world, "guilder"));
+    assert_eq!(left(&world), (5, 5));
+    place(&mut world, &["configmaps"], &[], 2);
+    world.run_for(60_000);
+    assert_eq!(left(&world), (5, 5), "five of ten went, and the others would when they are shown");
+    let asked = held(&world);
+    let [(_, change, 10)] = asked.as_slice() else { panic!("{asked:?}") };
+    world.servers.get_mut(&key("guilder", "configmaps", "", "").cluster).unwrap().silent = false;
+    world.run_for(60_000);
+    assert_eq!(held(&world), asked, "it is the same question when they are shown");
+    confirm(&mut world, "p1", *change);
+    assert_eq!(left(&world), (0, 0));
+}
+
+#[test]
+fn what_went_while_it_was_out_of_sight_is_asked_about_no_more() {
+    let mut world = half_out_of_sight();
+    for n in 0..5 {
+        world.remove(&key("guilder", "configmaps", "till", &format!("c{n:02}")));
+    }
+    world.find_again("guilder", "configmaps");
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (0, vec![]), "five of five are few");
+}
+
 #[test]
 fn what_a_scope_asks_about_is_asked_anew_as_a_whole_when_its_configuration_changes() {
     let mut world = world();
