@@ -227,6 +227,12 @@ pub fn natured_group(group: &str) -> Option<&str> {
     group.strip_suffix(group::DENATURED_SUFFIX).filter(|natured| !natured.is_empty())
 }
 
+/// What an edge's cluster is called by its syncer and by the marks on what that syncer delivered: the SyncTarget's uid says
+/// which edge it is, whoever asks and however it is reached.
+pub fn edge_cluster(sync_target_uid: &str) -> String {
+    format!("edge-{sync_target_uid}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use mailboat_cluster::{Cluster, Connection, Settings, Source, Transport as _};
-use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
+use mailboat_object::key::{Key, KindId, Name, Uid};
 use mailboat_object::object::{ClusterOf, Keep, Limits, Object, Place};
 use mailboat_object::wire::{Call, Fault, FaultKind, Part, Propagation, Verb};
 use mailboat_registration::Registration;
@@ -128,7 +128,7 @@ async fn remove_delivered(edge: &Cluster, registration: &Registration) -> Result
     let mut kinds: Vec<_> =
         catalog.iter().filter(|served| served.verbs.has("list") && served.verbs.has("delete")).collect();
     kinds.sort_by_key(|served| removal::rank(&served.kind));
-    let cluster = ClusterId::new("edge");
+    let cluster = registration.edge();
     let mut removed = 0;
     for served in kinds {
         let found = list(edge, &served.kind, &registration.delivered_selector()).await;

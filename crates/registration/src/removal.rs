@@ -1,7 +1,7 @@
 //! The way back: what of an edge's cluster goes with its registration, in which order, and what never does.
 
 use mailboat_engine::mark::{Marked, Marks as _, OWNER_LABEL, OwnerId, StandardMarks};
-use mailboat_object::key::{KindId, Name};
+use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Object;
 
 use crate::account::Registration;
@@ -47,6 +47,11 @@ impl Registration {
         *kind != KindId::new("", "namespaces") || name == self.id.as_str()
     }
 
+    /// The edge's cluster as its syncer names it, and so do the marks on what it delivered.
+    pub fn edge(&self) -> ClusterId {
+        ClusterId::new(&mailboat_api::names::edge_cluster(&self.mailbox.sync_target_uid))
+    }
+
     /// Whether an object at the edge is one that this syncer delivered and that goes with it. The label alone is not
     /// enough: controllers copy labels along to what they make. What was delivered to stay, stays.
     pub fn delivered(&self, object: &Object) -> bool {
@@ -88,7 +93,6 @@ pub fn rank(kind: &KindId) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use mailboat_object::key::ClusterId;
     use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
     use serde_json::json;
 
@@ -106,13 +110,18 @@ mod tests {
         Registration::new(mailbox, "guilder", "default").unwrap()
     }
 
+    /// A copy with the mark of an earlier release, which names no cluster.
     fn copy(owner: &str, on: &str, leave: bool) -> Object {
         let mark = json!({ "on": on, "cluster": "c", "kind": "configmaps", "namespace": "till", "name": "menu",
             "uid": "u", "version": 1, "intent": mailboat_object::digest::Digest::NONE.to_string(), "leave": leave });
+        marked(owner, &mark.to_string())
+    }
+
+    fn marked(owner: &str, mark: &str) -> Object {
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "menu", "namespace": "till",
             "uid": "u", "resourceVersion": "7", "labels": { "mailboat.dev/owner": owner },
-            "annotations": { "mailboat.dev/mark": mark.to_string() } } });
-        let (cluster, kind) = (ClusterId::new("edge"), KindId::new("", "configmaps"));
+            "annotations": { "mailboat.dev/mark": mark } } });
+        let (cluster, kind) = (registration().edge(), KindId::new("", "configmaps"));
         let place = Place {
             cluster: ClusterOf::One(&cluster),
             kind: &kind,
@@ -137,6 +146,16 @@ mod tests {
         ] {
             assert!(!registration.delivered(&copy(owner, on, leave)), "{why}");
         }
+    }
+
+    #[test]
+    fn what_was_copied_from_another_edge_stays() {
+        let registration = registration();
+        let ours = format!("syncer.{UID}");
+        let none = mailboat_object::digest::Digest::NONE;
+        let put_in = |edge: &str| marked(&ours, &format!("configmaps/till/menu,c,u,1,{none},in={edge}"));
+        assert!(registration.delivered(&put_in(&format!("edge-{UID}"))));
+        assert!(!registration.delivered(&put_in("edge-another")));
     }
 
     #[test]

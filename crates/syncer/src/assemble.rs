@@ -140,7 +140,7 @@ impl Syncer {
             owner: owner(&settings.sync_target_uid),
             manager: Name::new(FIELD_MANAGER),
             mailbox,
-            edge: ClusterId::new(&format!("edge-{}", settings.sync_target_uid)),
+            edge: ClusterId::new(&mailboat_api::names::edge_cluster(&settings.sync_target_uid)),
             namespace: Name::new(&settings.namespace),
             heartbeat_period: settings.heartbeat_period,
         };
