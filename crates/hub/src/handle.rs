@@ -226,7 +226,7 @@ where
         if !matches!(verb, "get" | "list" | "watch") {
             return Err(not_allowed());
         }
-        let answered = components::answer(&path, verb, &accepted);
+        let answered = components::answer(&path, verb, accepted);
         let mut answer = answered.unwrap_or_else(|status| answer::refusal(&status));
         answer::warn(&mut answer, [COMPONENTS_DEPRECATED.to_owned()]);
         return Ok(answer);

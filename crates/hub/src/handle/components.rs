@@ -29,7 +29,7 @@ pub(super) fn is_asked(path: &ObjectPath) -> bool {
 }
 
 /// Tells how one is, or all.
-pub(super) fn answer(path: &ObjectPath, verb: &str, accepted: &Accepted) -> Result<Answer, Status> {
+pub(super) fn answer(path: &ObjectPath, verb: &str, accepted: Accepted) -> Result<Answer, Status> {
     if verb == "watch" {
         return Err(Status::method_not_allowed(&KindId::new("", "componentstatuses"), "watch"));
     }
