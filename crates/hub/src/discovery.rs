@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_machinery::{Kind, Origin};
+use mailboat_object::KindId;
 use serde_json::{Value, json};
 
 /// What can be done to objects of nearly all kinds, in the order in which servers say it.
@@ -89,11 +90,59 @@ pub(crate) const REVIEWS: [(&str, &str, &str, bool); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
 ];
 
+/// What a place that has machines serves besides and does not store. By name: singular, kind, in namespaces, verbs, what users
+/// may type.
+type Unstored =
+    (&'static str, &'static str, &'static str, bool, &'static [&'static str], &'static [&'static str]);
+const UNSTORED: [Unstored; 2] = [
+    ("bindings", "binding", "Binding", true, &["create"], &[]),
+    ("componentstatuses", "componentstatus", "ComponentStatus", false, &["get", "list"], &["cs"]),
+];
+
+/// What is written through a subresource that is an object, or a part of one.
+const WRITTEN: &[&str] = &["get", "patch", "update"];
+/// What opens a stream to a machine.
+const STREAMED: &[&str] = &["create", "get"];
+/// What hands a request on to a machine.
+const FORWARDED: &[&str] = &["create", "delete", "get", "patch", "update"];
+
+/// The subresources of kinds that servers know by themselves, besides status and scale: group and resource, name, the kind of
+/// what is sent and its group and version where these are others, and the verbs.
+type NativePart = (
+    (&'static str, &'static str),
+    &'static str,
+    (&'static str, &'static str, &'static str),
+    &'static [&'static str],
+);
+const PARTS: &[NativePart] = &[
+    (("", "namespaces"), "finalize", ("", "", "Namespace"), &["update"]),
+    (("", "nodes"), "proxy", ("", "", "NodeProxyOptions"), FORWARDED),
+    (("", "pods"), "attach", ("", "", "PodAttachOptions"), STREAMED),
+    (("", "pods"), "binding", ("", "", "Binding"), &["create"]),
+    (("", "pods"), "ephemeralcontainers", ("", "", "Pod"), WRITTEN),
+    (("", "pods"), "eviction", ("policy", "v1", "Eviction"), &["create"]),
+    (("", "pods"), "exec", ("", "", "PodExecOptions"), STREAMED),
+    (("", "pods"), "log", ("", "", "Pod"), &["get"]),
+    (("", "pods"), "portforward", ("", "", "PodPortForwardOptions"), STREAMED),
+    (("", "pods"), "proxy", ("", "", "PodProxyOptions"), FORWARDED),
+    (("", "pods"), "resize", ("", "", "Pod"), WRITTEN),
+    (("", "serviceaccounts"), "token", ("authentication.k8s.io", "v1", "TokenRequest"), &["create"]),
+    (("", "services"), "proxy", ("", "", "ServiceProxyOptions"), FORWARDED),
+    (
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        "approval",
+        ("", "", "CertificateSigningRequest"),
+        WRITTEN,
+    ),
+];
+
 impl Discovery {
     /// What is served when these kinds are.
     pub(crate) fn of<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Self {
         let mut groups: BTreeMap<String, BTreeMap<String, Vec<Resource>>> = BTreeMap::new();
+        let mut has_machines = false;
         for kind in kinds {
+            has_machines |= kind.id == KindId::new("", "nodes") && kind.origin == Origin::Native;
             let group = groups.entry(kind.id.group().to_owned()).or_default();
             for version in &kind.versions {
                 group
@@ -105,6 +154,11 @@ impl Discovery {
         for (group, resource, kind, namespaced) in REVIEWS {
             let group = groups.entry(group.to_owned()).or_default();
             group.entry("v1".to_owned()).or_default().push(Resource::review(resource, kind, namespaced));
+        }
+        if let Some(core) = groups.get_mut("").and_then(|group| group.get_mut("v1")).filter(|_| has_machines)
+        {
+            core.extend(UNSTORED.iter().map(Resource::unstored));
+            core.sort_by(|one, other| one.name.cmp(&other.name));
         }
         let mut groups: Vec<Group> = groups
             .into_iter()
@@ -241,17 +295,13 @@ impl Resource {
             parts.reverse();
         }
         let (group, resource) = (kind.id.group(), kind.id.resource());
-        if group.is_empty() && resource == "serviceaccounts" {
-            parts.push(part("token", "authentication.k8s.io", "v1", "TokenRequest", &["create"]));
-        }
-        if group.is_empty() && resource == "pods" {
-            parts.push(part("binding", "", "", "Binding", &["create"]));
-            parts.push(part("eviction", "policy", "v1", "Eviction", &["create"]));
-            parts.push(part("log", "", version, "Pod", &["get"]));
+        if !custom {
+            for (_, name, (group, version, kind), verbs) in
+                PARTS.iter().filter(|(of, ..)| *of == (group, resource))
+            {
+                parts.push(part(name, group, version, kind, verbs));
+            }
             parts.sort_by_key(|part| part.name);
-        }
-        if group.is_empty() && resource == "namespaces" {
-            parts.insert(0, part("finalize", "", version, "Namespace", &["update"]));
         }
         let texts = |names: &[mailboat_object::Name]| names.iter().map(ToString::to_string).collect();
         let whole = group.is_empty() && resource == "namespaces";
@@ -282,6 +332,15 @@ impl Resource {
             categories: Vec::new(),
             parts: Vec::new(),
             is_custom: false,
+        }
+    }
+
+    fn unstored((resource, singular, kind, namespaced, verbs, short): &Unstored) -> Self {
+        Self {
+            singular: (*singular).to_owned(),
+            verbs: verbs.to_vec(),
+            short: short.iter().map(ToString::to_string).collect(),
+            ..Self::review(resource, kind, *namespaced)
         }
     }
 

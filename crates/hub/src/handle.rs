@@ -2,6 +2,9 @@
 
 mod about;
 mod act;
+mod certificate;
+mod components;
+mod connect;
 mod ending;
 mod held;
 mod read;
@@ -15,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{Either, ready};
 use http::header::{CACHE_CONTROL, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -26,6 +30,7 @@ use crate::access::User;
 use crate::access::user::ANONYMOUS;
 use crate::answer::{self, Answer};
 use crate::flow::{Asker, Limits, Pass, Work};
+use crate::hub::Serving;
 use crate::media::Accepted;
 use crate::path::{Asked, ObjectPath};
 use crate::place::{self, Place};
@@ -35,6 +40,8 @@ use crate::{Hub, compress, shape};
 /// What real servers tell everybody who asks for Endpoints.
 const ENDPOINTS_DEPRECATED: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+/// What they tell everybody who asks how their parts are.
+const COMPONENTS_DEPRECATED: &str = "v1 ComponentStatus is deprecated in v1.19+";
 
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
@@ -214,6 +221,26 @@ where
         return review::answer(hub, &cluster, &user, &path, body, &manager(&query, &head.headers));
     }
     let accepted = Accepted::of(&head.headers)?;
+    let is_cluster = matches!(hub.serving(), Serving::Cluster(_));
+    if is_cluster && components::is_asked(&path) {
+        if !matches!(verb, "get" | "list" | "watch") {
+            return Err(not_allowed());
+        }
+        let answered = components::answer(&path, verb, accepted);
+        let mut answer = answered.unwrap_or_else(|status| answer::refusal(&status));
+        answer::warn(&mut answer, [COMPONENTS_DEPRECATED.to_owned()]);
+        return Ok(answer);
+    }
+    let (path, body) = if is_cluster && act::is_bare_binding(&path) {
+        if verb != "create" {
+            return Err(not_allowed());
+        }
+        // As if it were sent to the Pod that it names.
+        let sent = body.await?;
+        (act::of_binding(&path, &sent, &head.headers)?, Either::Left(ready(Ok(sent))))
+    } else {
+        (path, Either::Right(body))
+    };
     let id = KindId::new(&path.group, &path.resource);
     let missing = || unserved(hub, &place, &path.group);
     let kind = hub.peek(|machine| place.kind(hub, machine, &id)).ok_or_else(missing)?;
@@ -244,6 +271,7 @@ where
         return call.watch(lasting, beginning);
     }
     let answer = match verb {
+        _ if connect::is_connection(&call.path) => call.connect().await,
         "get" => call.get().await,
         "list" => call.list().await,
         "create" if act::is_act(&call.path) => call.act(&body.await?).await,
@@ -270,7 +298,11 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> Option<&'static st
         (&Method::GET, false) if query.is("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::POST, false) => "create",
-        (&Method::POST, true) if review::is_token_request(path) || act::is_act(path) => "create",
+        (&Method::POST, true)
+            if review::is_token_request(path) || act::is_act(path) || connect::is_connection(path) =>
+        {
+            "create"
+        }
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) => "delete",

@@ -137,6 +137,8 @@ impl ObjectPath {
             [resource] => (*resource, "", ""),
             [resource, name] => (*resource, *name, ""),
             [resource, name, subresource] => (*resource, *name, *subresource),
+            // What stands behind is for the machine that it is handed on to.
+            [resource, name, "proxy", ..] => (*resource, *name, "proxy"),
             _ => return None,
         };
         Some(Self {

@@ -47,16 +47,11 @@ impl Columns {
     /// The columns of a kind in a version.
     pub(crate) fn of(kind: &Kind, version: &KindVersion) -> Self {
         let (mut definitions, mut cells) = (Vec::new(), Vec::new());
-        let named = |priority: i64| {
-            json!({
-                "name": "Name", "type": "string", "format": "name", "priority": priority, "description": NAME,
-            })
-        };
         let kept = kind.kept_as.as_ref().unwrap_or(&kind.id);
         // What an event is called matters least.
         let named_last = kind.origin == Origin::Native && native::are_named_last(kept);
         if !named_last {
-            definitions.push(named(0));
+            definitions.push(name_column(0));
             cells.push(Cell::Name);
         }
         if kind.origin == Origin::Native {
@@ -80,7 +75,7 @@ impl Columns {
             }
         }
         if named_last {
-            definitions.push(named(1));
+            definitions.push(name_column(1));
             cells.push(Cell::Name);
         }
         Self { definitions: definitions.into(), cells, version: version.clone() }
@@ -123,6 +118,11 @@ impl Columns {
         let shown = serde_json::to_value(shown.shown(type_meta)).unwrap_or_default();
         json!({ "cells": cells, "object": shown })
     }
+}
+
+/// The column of names.
+pub(crate) fn name_column(priority: i64) -> Value {
+    json!({ "name": "Name", "type": "string", "format": "name", "priority": priority, "description": NAME })
 }
 
 /// A scale as a table.

@@ -5,11 +5,13 @@
 //! rules that most have.
 
 mod autoscaler;
+mod certificate;
 mod data;
 mod definition;
 mod event;
 mod network;
 mod pod;
+mod pod_section;
 mod rights;
 mod storage;
 mod workload;
@@ -113,6 +115,7 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::None,
             names: NameRule::PathSegment,
             prepare: Some(rights::prepare_role),
+            empty: json!({ "metadata": {}, "rules": null }),
             check: Some(rights::check_role),
             ..common
         },
@@ -153,6 +156,7 @@ pub fn rules(kind: &KindId) -> Rules {
             defaults: Some(pod::default_pod),
             prepare: Some(pod::prepare_pod),
             check: Some(pod::check_pod),
+            sections: pod_section::SECTIONS,
             ..common
         },
         ("", "services") => Rules {
@@ -248,6 +252,23 @@ pub fn rules(kind: &KindId) -> Rules {
             defaults: Some(workload::default_job),
             prepare: Some(workload::prepare_job),
             check: Some(workload::check_job),
+            ..common
+        },
+        ("", "replicationcontrollers") => Rules {
+            generation: Generation::Spec,
+            status: with_status(&[&["spec"]]),
+            scale: Some(scale(Some(".spec.selector"))),
+            defaults: Some(workload::default_replication_controller),
+            check: Some(workload::check_replication_controller),
+            empty: json!({ "metadata": {}, "spec": {}, "status": { "replicas": 0 } }),
+            ..common
+        },
+        ("certificates.k8s.io", "certificatesigningrequests") => Rules {
+            generation: Generation::None,
+            status: with_status(&[&["spec"], &["status", "conditions"]]),
+            sections: certificate::SECTIONS,
+            selectable: vec!["spec.signerName".to_owned()],
+            check: Some(certificate::check_request),
             ..common
         },
         ("batch", "cronjobs") => Rules {

@@ -98,6 +98,8 @@ pub struct Rules {
     pub status: Option<StatusRules>,
     /// Its `scale` subresource, if it has one.
     pub scale: Option<ScalePaths>,
+    /// Ways of writing that the server has rules of its own for.
+    pub sections: &'static [Section],
     /// When its generation grows.
     pub generation: Generation,
     /// An update need not say which version it is based on.
@@ -133,6 +135,19 @@ pub struct StatusRules {
     pub resets: FieldSet,
     /// Only `status` itself is taken: everything else stays as it was, whether it is in `resets` or not.
     pub status_only: bool,
+}
+
+/// A way of writing objects that takes some fields and leaves all others as they were.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// The subresource; empty: the object itself.
+    pub name: &'static str,
+    /// Fields that nobody comes to own by it.
+    pub resets: &'static [&'static [&'static str]],
+    /// Puts back what it does not write, from the former state; the third is now, in seconds.
+    pub keep: fn(&mut Value, &Value, u64),
+    /// What the server asks of such a write.
+    pub check: fn(&Value, &Value) -> Vec<FieldError>,
 }
 
 /// Where a `scale` subresource finds its numbers, as dotted paths with a leading dot.
@@ -260,6 +275,7 @@ impl Rules {
         Self {
             status: None,
             scale: None,
+            sections: &[],
             generation: Generation::Content,
             unconditional_update: false,
             create_on_update: false,
@@ -272,6 +288,13 @@ impl Rules {
             prepare: None,
             check: None,
         }
+    }
+}
+
+impl Rules {
+    /// The rules for writing through a subresource, or the object itself, where it has any of its own.
+    pub fn section(&self, name: &str) -> Option<&'static Section> {
+        self.sections.iter().find(|section| section.name == name)
     }
 }
 

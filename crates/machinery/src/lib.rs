@@ -53,7 +53,7 @@ mod typed;
 
 pub use convert::Conversion;
 pub use field_set::{FieldSet, PathElement, Scalar};
-pub use kind::{Column, Generation, Kind, KindVersion, Naming, Rules, ScalePaths, StatusRules};
+pub use kind::{Column, Generation, Kind, KindVersion, Naming, Rules, ScalePaths, Section, StatusRules};
 pub use machine::{
     BadObject, Change, DeleteOptions, Deleted, DeletedCollection, Flavor, Kinds, List, ListRequest,
     ListVersion, MARK_PREFIX, Machine, Mark, Marks, Patch, ROOT_CA, Settings, Watch, WatchEvent,

@@ -45,7 +45,7 @@ pub struct Manager {
 pub(crate) struct Change<'a> {
     pub manager: &'a Name,
     pub api_version: &'a Name,
-    pub subresource: &'a Name,
+    pub subresource: Name,
     pub now_seconds: u64,
     /// Fields that this way of writing cannot change; whatever is said of them is ignored.
     pub reset: Option<&'a FieldSet>,

@@ -1,7 +1,7 @@
 //! What is done to Pods by asking for something below them: they are bound to a node, evicted from it, and would tell what
 //! they did there.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use mailboat_machinery::{FieldError, ListRequest, Machine, Moment, Patch, Status, Stored, WriteOptions};
 use mailboat_object::json::Raw;
 use mailboat_object::wire::Part;
@@ -27,6 +27,28 @@ pub(super) fn is_pod(path: &ObjectPath) -> bool {
 /// Whether a path is one by which something is done to a Pod.
 pub(super) fn is_act(path: &ObjectPath) -> bool {
     is_pod(path) && matches!(path.subresource.as_str(), "binding" | "eviction")
+}
+
+/// Whether a path is that of bindings, which name their Pod in themselves.
+pub(super) fn is_bare_binding(path: &ObjectPath) -> bool {
+    (path.group.as_str(), path.version.as_str(), path.resource.as_str()) == ("", "v1", "bindings")
+        && !path.namespace.is_empty()
+        && path.name.is_empty()
+}
+
+/// The path to the Pod that a binding names.
+pub(super) fn of_binding(path: &ObjectPath, body: &[u8], headers: &HeaderMap) -> Result<ObjectPath, Status> {
+    let body = read(body, Sent::object(headers)?)?;
+    let name = body["metadata"]["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    Ok(ObjectPath {
+        resource: "pods".to_owned(),
+        name: Name::new(name),
+        subresource: "binding".to_owned(),
+        ..path.clone()
+    })
 }
 
 impl Call<'_> {
@@ -221,7 +243,7 @@ impl Call<'_> {
 }
 
 /// Refuses what is no container of a Pod, and to choose among several.
-fn check_container(pod: &Stored, asked: Option<&str>) -> Result<(), Status> {
+pub(super) fn check_container(pod: &Stored, asked: Option<&str>) -> Result<(), Status> {
     let of = |member: &str| {
         let containers = pod.body()["spec"][member].as_array().into_iter().flatten();
         containers.filter_map(|container| container["name"].as_str()).collect::<Vec<_>>()

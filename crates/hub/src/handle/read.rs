@@ -36,6 +36,8 @@ impl Call<'_> {
                 }
                 return self.value(StatusCode::OK, &scale);
             }
+            // A claim grants objects and their status, and none of what is beside these.
+            name if self.place.view.is_none() && self.kind.rules.section(name).is_some() => {}
             "log" if act::is_pod(&self.path) => return self.log().await,
             _ if act::is_act(&self.path) => return Err(not_allowed()),
             _ => return Err(self.no_part()),

@@ -11,7 +11,7 @@ use mailboat_object::wire::{Part, Propagation};
 use mailboat_object::{Key, KindId, Uid, Version};
 use serde_json::{Value, json};
 
-use super::{Call, not_allowed};
+use super::{Call, certificate, not_allowed};
 use crate::access::rbac;
 use crate::access::review::user_info;
 use crate::answer::{self, Answer};
@@ -204,7 +204,7 @@ impl Call<'_> {
     }
 
     /// Whether whoever asks may do this with an object somewhere else.
-    fn may(&self, key: &Key, verb: &str) -> bool {
+    pub(super) fn may(&self, key: &Key, verb: &str) -> bool {
         let path = ObjectPath {
             group: key.kind.group().to_owned(),
             resource: key.kind.resource().to_owned(),
@@ -249,6 +249,14 @@ impl Call<'_> {
                 if self.kind.id == workspace_kind() && self.path.subresource.is_empty() {
                     let tried = try_out(machine, moment)?;
                     more = self.check_workspace(machine, &tried)?;
+                }
+                if self.kind.id == certificate::requests() {
+                    if self.path.subresource.is_empty() {
+                        more = certificate::asker(&self.user);
+                    } else {
+                        let tried = try_out(machine, moment)?;
+                        self.check_signer(machine, &tried)?;
+                    }
                 }
                 if self.kind.id == definitions() && matches!(self.hub.serving(), Serving::Workspaces(_)) {
                     let tried = try_out(machine, moment)?;
@@ -367,15 +375,17 @@ impl Call<'_> {
     }
 
     fn write_options(&self) -> Result<WriteOptions, Status> {
-        let part = match self.path.subresource.as_str() {
-            "" => Part::Whole,
-            "status" if self.kind.rules.status.is_some() => Part::Status,
-            "scale" if self.kind.rules.scale.is_some() => Part::Scale,
-            _ => return Err(self.no_part()),
+        let section = |name: &str| self.kind.rules.section(name).filter(|_| self.place.view.is_none());
+        let (part, section) = match self.path.subresource.as_str() {
+            "" => (Part::Whole, None),
+            "status" if self.kind.rules.status.is_some() => (Part::Status, None),
+            "scale" if self.kind.rules.scale.is_some() => (Part::Scale, None),
+            name => (Part::Whole, Some(section(name).ok_or_else(|| self.no_part())?.name)),
         };
         Ok(WriteOptions {
             manager: self.manager(),
             part,
+            section,
             version: self.version.api_version.clone(),
             dry_run: self.query.dry_run(),
             strict: self.query.field_validation() == FieldValidation::Strict,

@@ -28,7 +28,7 @@ pub(super) fn columns(kind: &KindId) -> &'static [NativeColumn] {
         ("", "persistentvolumeclaims") => CLAIMS,
         ("", "endpoints") => ENDPOINTS,
         ("apps", "deployments") => DEPLOYMENTS,
-        ("apps", "replicasets") => REPLICA_SETS,
+        ("apps", "replicasets") | ("", "replicationcontrollers") => REPLICA_SETS,
         ("apps", "statefulsets") => STATEFUL_SETS,
         ("apps", "daemonsets") => DAEMON_SETS,
         ("batch", "jobs") => JOBS,
@@ -447,8 +447,12 @@ const SLICES: &[NativeColumn] = &[
 
 const CONTAINERS: NativeColumn = ("Containers", "string", 1, |object, _| template(object, "name"));
 const IMAGES: NativeColumn = ("Images", "string", 1, |object, _| template(object, "image"));
-const SELECTOR: NativeColumn =
-    ("Selector", "string", 1, |object, _| pairs(&object["spec"]["selector"]["matchLabels"]).into());
+const SELECTOR: NativeColumn = ("Selector", "string", 1, |object, _| {
+    let selector = &object["spec"]["selector"];
+    // One kind of old selects by labels alone, and has them where others have what holds them.
+    let is_plain = selector.get("matchLabels").or(selector.get("matchExpressions")).is_none();
+    pairs(if is_plain { selector } else { &selector["matchLabels"] }).into()
+});
 
 fn template(object: &Value, member: &str) -> Value {
     let containers = list(&object["spec"]["template"]["spec"]["containers"]).iter();

@@ -165,7 +165,7 @@ pub(super) fn prepare_pod(pod: &mut Value, old: Option<&Value>) {
 }
 
 /// How well a pod's resources are known: all of them, some, or none.
-fn qos_class(spec: &Value) -> &'static str {
+pub(super) fn qos_class(spec: &Value) -> &'static str {
     const COUNTED: [&str; 2] = ["cpu", "memory"];
     let mut all = Vec::new();
     for list in ["containers", "initContainers"] {
@@ -201,7 +201,14 @@ pub(super) fn check_spec(spec: &Value, at: &str) -> Vec<FieldError> {
 
 /// A pod's own rules.
 pub(super) fn check_pod(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    if old.is_some() { Vec::new() } else { check_spec(&new["spec"], "spec") }
+    if old.is_some() {
+        return Vec::new();
+    }
+    let mut errors = check_spec(&new["spec"], "spec");
+    if new["spec"]["ephemeralContainers"].as_array().is_some_and(|list| !list.is_empty()) {
+        errors.push(FieldError::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+    }
+    errors
 }
 
 fn containers(spec: &mut Value) -> impl Iterator<Item = &mut Value> {

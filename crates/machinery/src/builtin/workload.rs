@@ -38,6 +38,50 @@ pub(super) fn default_replica_set(set: &mut Value) {
     template(spec);
 }
 
+/// The oldest of them has the labels of its pods where it says nothing else.
+pub(super) fn default_replication_controller(controller: &mut Value) {
+    let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+        default(controller, "metadata", json!({}));
+        for (holder, member) in [("spec", "selector"), ("metadata", "labels")] {
+            if controller[holder][member].as_object().is_none_or(Map::is_empty) {
+                controller[holder][member] = labels.clone();
+            }
+        }
+    }
+    let spec = spec(controller);
+    default(spec, "replicas", 1);
+    if spec["template"].is_object() {
+        pod::default_template(&mut spec["template"]);
+    }
+}
+
+pub(super) fn check_replication_controller(new: &Value, _: Option<&Value>) -> Vec<FieldError> {
+    let spec = &new["spec"];
+    let mut errors = Vec::new();
+    let selector = spec["selector"].as_object().filter(|selector| !selector.is_empty());
+    if selector.is_none() {
+        errors.push(FieldError::required("spec.selector", ""));
+    }
+    if spec["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("spec.replicas", &spec["replicas"], why));
+    }
+    if !spec["template"].is_object() {
+        errors.push(FieldError::required("spec.template", ""));
+        return errors;
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    let taken =
+        |selector: &Map<String, Value>| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+    if selector.is_some_and(|selector| !taken(selector)) {
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, why));
+    }
+    errors.extend(pod::check_spec(&spec["template"]["spec"], "spec.template.spec"));
+    errors
+}
+
 /// Where a server counts how often the template of a DaemonSet changed, since the times when its spec did.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 

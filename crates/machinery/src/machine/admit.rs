@@ -64,7 +64,11 @@ impl Writing<'_> {
             let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
             return Err(Status::internal(why));
         }
-        let incoming = self.admit(body, Admission::Body).map_err(|what| source.refusal(what))?;
+        let said_empty = self.said_empty(&body);
+        let mut incoming = self.admit(body, Admission::Body).map_err(|what| source.refusal(what))?;
+        for name in said_empty {
+            incoming.body[name] = Value::Array(Vec::new());
+        }
         if self.kind.origin == Origin::Native {
             // A value of the wrong type does not get past the decoder.
             let errors = self.version.schema.validate(&incoming.body, false);

@@ -88,7 +88,7 @@ impl Machine {
         let mut managed = writing.managed_after(live.body(), &body, (**live.managed()).clone(), moment, true);
         managed.forget_times("scale");
         let incoming = Incoming { body, version: version.or(Some(live.version)), managed: None };
-        self.modify(writing, live, incoming, managed)
+        self.modify(writing, live, incoming, managed, moment.now_seconds)
     }
 }
 
@@ -110,7 +110,10 @@ fn scale_of(object: &Stored, paths: &ScalePaths) -> Value {
     match paths.selector.as_deref().and_then(at) {
         Some(Value::String(selector)) => scale["status"]["selector"] = selector.as_str().into(),
         Some(selector) => {
-            let pairs = selector["matchLabels"].as_object().into_iter().flatten();
+            // One kind of old selects by labels alone, and has them where others have what holds them.
+            let is_plain = selector.get("matchLabels").or(selector.get("matchExpressions")).is_none();
+            let labels = if is_plain { selector } else { &selector["matchLabels"] };
+            let pairs = labels.as_object().into_iter().flatten();
             let pairs: Vec<_> =
                 pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
             scale["status"]["selector"] = pairs.join(",").into();

@@ -13,9 +13,13 @@ use crate::status::FieldError;
 
 impl Writing<'_> {
     /// Puts back what this way of writing must not change, and lets the generation grow where content changed.
-    pub(super) fn prepare_update(&self, body: &mut Value, live: &Stored) {
+    pub(super) fn prepare_update(&self, body: &mut Value, live: &Stored, now_seconds: u64) {
         let rules = &self.kind.rules;
+        if let Some(section) = self.section {
+            (section.keep)(body, live.body(), now_seconds);
+        }
         match (self.options.part, &rules.status) {
+            _ if self.section.is_some() => {}
             (Part::Status, Some(status)) if status.status_only => {
                 let new = body.get("status").cloned();
                 body.clone_from(live.body());
@@ -85,7 +89,9 @@ impl Writing<'_> {
         let broken = self.kept_schema().obey(body, Some(live.body()), &flaws);
         errors.extend(flaws);
         errors.extend(broken);
-        if self.options.part != Part::Status {
+        if let Some(section) = self.section {
+            errors.extend((section.check)(body, live.body()));
+        } else if self.options.part != Part::Status {
             errors.extend(self.check().into_iter().flat_map(|check| check(body, Some(live.body()))));
         }
         errors

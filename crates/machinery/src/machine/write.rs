@@ -10,7 +10,7 @@ use super::admit::Source;
 use super::{Flavor, Machine, namespace};
 use crate::field_set::FieldSet;
 use crate::json_patch::{self, BadPatch};
-use crate::kind::{Check, Generation, Kind, KindVersion};
+use crate::kind::{Check, Generation, Kind, KindVersion, Section};
 use crate::managed::{self, Change, ManagedFields, Turned};
 use crate::metadata::{self, Incoming};
 use crate::object::Stored;
@@ -28,6 +28,8 @@ pub struct WriteOptions {
     pub manager: Name,
     /// Which part of the object is written.
     pub part: Part,
+    /// The [`Section`] through which it is written, where it is neither the whole nor the status.
+    pub section: Option<&'static str>,
     /// The version through which it is written, such as `v1`, or as objects say it, `apps/v1`; empty: the kind's first.
     pub version: Name,
     /// Check and answer, but store nothing.
@@ -78,6 +80,8 @@ pub(super) struct Writing<'w> {
     pub version: KindVersion,
     pub key: &'w Key,
     pub options: &'w WriteOptions,
+    /// Rules of its own for this way of writing.
+    pub section: Option<&'static Section>,
     pub unknown: Vec<String>,
     /// What is written is a patched object, not a body.
     pub patched: bool,
@@ -156,7 +160,7 @@ impl Machine {
             return Err(Status::conflict(&key.kind, &key.name, &why));
         }
         let managed = writing.managed_of_update(&live, &incoming, moment);
-        self.modify(writing, &live, incoming, managed)
+        self.modify(writing, &live, incoming, managed, moment.now_seconds)
     }
 
     /// Changes an object, or makes it if it is applied and not there.
@@ -182,7 +186,7 @@ impl Machine {
         ensure_namespace(&mut incoming.body, &writing)?;
         check_name(&incoming.body, key)?;
         let managed = writing.managed_of_update(&live, &incoming, moment);
-        self.modify(writing, &live, incoming, managed)
+        self.modify(writing, &live, incoming, managed, moment.now_seconds)
     }
 
     fn apply(
@@ -200,7 +204,8 @@ impl Machine {
         let base = intent["metadata"].get("resourceVersion").cloned();
         drop_metadata(&mut intent, "resourceVersion");
         let intent = &intent;
-        if live.is_none() && writing.options.part != Part::Whole && !writing.kind.rules.create_on_update {
+        let is_whole = writing.options.part == Part::Whole && writing.options.section.is_none();
+        if live.is_none() && !is_whole && !writing.kind.rules.create_on_update {
             return Err(Status::not_found(&key.kind, &key.name));
         }
         let empty = writing.empty();
@@ -247,7 +252,7 @@ impl Machine {
         check_name(&incoming.body, key)?;
         if let Some(live) = live {
             incoming.version = incoming.version.or(Some(live.version));
-            return self.modify(writing, &live, incoming, managed);
+            return self.modify(writing, &live, incoming, managed, moment.now_seconds);
         }
         self.check_namespace(key, &writing.kind)?;
         self.finish_create(writing, key, incoming.body, managed, moment)
@@ -262,9 +267,15 @@ impl Machine {
         {
             return Err(Status::unserved());
         }
+        let section = match (options.section, options.part) {
+            (Some(name), _) => Some(kind.rules.section(name).ok_or_else(Status::unserved)?),
+            (None, Part::Whole) => kind.rules.section(""),
+            (None, Part::Status) => kind.rules.section("status"),
+            (None, Part::Scale | Part::Token) => None,
+        };
         let version = kind.version(&options.version).or_else(|| kind.form(&options.version));
         let version = version.cloned().ok_or_else(Status::unserved)?;
-        Ok(Writing { kind, version, key, options, unknown: Vec::new(), patched: false })
+        Ok(Writing { kind, version, key, options, section, unknown: Vec::new(), patched: false })
     }
 
     /// The second half of every create: what the server fills in, what it checks, and the storing.
@@ -295,6 +306,7 @@ impl Machine {
             body["metadata"]["generation"] = 1.into();
         }
         self.stamp(key, &mut body);
+        writing.forget_empty(&mut body);
         refuse_unkept(&body)?;
         let mut errors = writing.kept_schema().validate(&body, false);
         errors.extend(writing.kept_schema().obey(&body, None, &errors));
@@ -324,6 +336,7 @@ impl Machine {
         live: &Arc<Stored>,
         incoming: Incoming,
         managed: ManagedFields,
+        now_seconds: u64,
     ) -> Result<Written, Status> {
         writing.refuse_unknown(Source::Patch)?;
         let key = &live.key;
@@ -344,11 +357,12 @@ impl Machine {
             }
             Some(_) => {}
         }
-        writing.prepare_update(&mut body, live);
-        if writing.options.part == Part::Whole {
+        writing.prepare_update(&mut body, live, now_seconds);
+        if writing.options.part == Part::Whole && writing.options.section.is_none() {
             self.provide_changed(&writing, live, &mut body)?;
         }
         self.stamp(key, &mut body);
+        writing.forget_empty(&mut body);
         refuse_unkept(&body)?;
         writing.refuse(&key.name, &writing.errors_of_update(&body, live))?;
         let managed = if managed.same_but_for_times(live.managed()) && typed::same(&body, live.body()) {
@@ -401,6 +415,20 @@ impl Writing<'_> {
         &kept.unwrap_or(&self.version).schema
     }
 
+    /// Members of the object itself that are written even where they are empty: whoever sends such a list owns that it is.
+    pub(super) fn said_empty(&self, body: &Value) -> Vec<String> {
+        let said = |name: &str| body[name].as_array().is_some_and(Vec::is_empty);
+        let always = self.kind.rules.empty.as_object().into_iter().flatten();
+        always.filter(|(name, value)| value.is_null() && said(name)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Such a list is null once it was kept.
+    fn forget_empty(&self, body: &mut Value) {
+        for name in self.said_empty(body) {
+            body[name] = Value::Null;
+        }
+    }
+
     /// What the server asks beyond the schema.
     pub(super) fn check(&self) -> Option<Check> {
         let of_version = self.version.conversion.and_then(|conversion| conversion.check);
@@ -409,6 +437,9 @@ impl Writing<'_> {
 
     /// The fields that this way of writing cannot change.
     fn reset(&self) -> Option<FieldSet> {
+        if let Some(section) = self.section {
+            return Some(FieldSet::of(section.resets.iter().copied()));
+        }
         let status = self.kind.rules.status.as_ref()?;
         let paths: [&[&str]; 1] = [&["status"]];
         match self.options.part {
@@ -418,16 +449,14 @@ impl Writing<'_> {
         }
     }
 
-    fn subresource(&self) -> &'static Name {
-        use std::sync::LazyLock;
-        static NAMES: LazyLock<[Name; 4]> =
-            LazyLock::new(|| [Name::EMPTY, Name::new("status"), Name::new("scale"), Name::new("token")]);
-        match self.options.part {
-            Part::Whole => &NAMES[0],
-            Part::Status => &NAMES[1],
-            Part::Scale => &NAMES[2],
-            Part::Token => &NAMES[3],
-        }
+    fn subresource(&self) -> Name {
+        Name::new(match (self.options.section, self.options.part) {
+            (Some(name), _) => name,
+            (None, Part::Whole) => "",
+            (None, Part::Status) => "status",
+            (None, Part::Scale) => "scale",
+            (None, Part::Token) => "token",
+        })
     }
 
     fn change<'a>(

@@ -8,11 +8,10 @@ fn any(_: &str) -> bool {
 }
 
 fn change<'a>(manager: &'a Name, version: &'a Name, now_seconds: u64) -> Change<'a> {
-    static NONE: Name = Name::EMPTY;
     Change {
         manager,
         api_version: version,
-        subresource: &NONE,
+        subresource: Name::EMPTY,
         now_seconds,
         reset: None,
         served: &any,
