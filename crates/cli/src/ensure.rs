@@ -1,33 +1,22 @@
-//! `mailboat ensure` and `mailboat remove`: edges in inventory workspaces, and workload management workspaces.
+//! `mailboat ensure`: edges in inventory workspaces, these workspaces, and workload management workspaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use mailboat_api::names::{annotation, export, group};
+use mailboat_api::names::{export, group};
 use mailboat_cluster::{Cluster, Connection, Settings, Source};
-use mailboat_object::key::{Key, KindId};
+use mailboat_object::key::KindId;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_registration::inventory::{self, Described, KeptKubeconfig, PutRight, put_right};
 use mailboat_registration::workspace::{ROOT, WorkspacePath};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::failure::{before_writing, refusal};
-use crate::flags::{
-    EnsureArguments, Ensured, ImwArguments, InventoryFlags, LocationArguments, RemoveArguments, Removed,
-    ServerFlags, WmwArguments,
-};
-use crate::place::{get, key, list};
-use crate::site::{Made, Site, bind, create, delete, patch, unread, workspace_key};
-
-/// How long the center may take to withdraw what a workspace placed.
-const WITHDRAWAL_LIMIT: Duration = Duration::from_mins(5);
-/// How long it may take to notice that a SyncTarget is gone.
-const NOTICE_LIMIT: Duration = Duration::from_mins(1);
-const GLANCE: Duration = Duration::from_millis(500);
+use crate::flags::{EnsureArguments, Ensured, ImwArguments, InventoryFlags, LocationArguments, WmwArguments};
+use crate::place::{get, key};
+use crate::site::{Made, Site, bind, create, patch};
 
 /// Makes what is described.
 pub async fn run(arguments: &EnsureArguments) -> Result<()> {
@@ -35,14 +24,6 @@ pub async fn run(arguments: &EnsureArguments) -> Result<()> {
         Ensured::Location(location) => ensure_location(location).await,
         Ensured::Imw(workspace) => ensure_imw(workspace).await,
         Ensured::Wmw(workspace) => ensure_wmw(workspace).await,
-    }
-}
-
-/// Takes it away.
-pub async fn remove(arguments: &RemoveArguments) -> Result<()> {
-    match &arguments.what {
-        Removed::Location { name, inventory } => remove_location(name, inventory).await,
-        Removed::Wmw { name, server } => remove_wmw(name, server).await,
     }
 }
 
@@ -124,77 +105,7 @@ async fn keep_kubeconfig(
     Ok(())
 }
 
-async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
-    let (path, cluster) = inventory_workspace(flags).await?;
-    // In this order: a Location that goes while its SyncTarget stays would take the workloads away from the edge.
-    for (kind, resource) in [("SyncTarget", "synctargets"), ("Location", "locations")] {
-        let key = key("", group::EDGE, resource, "", name);
-        let failed =
-            |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be removed"), &fault);
-        let found: Option<Value> = match get(&cluster, key.clone()).await {
-            Err(fault) if fault.kind == FaultKind::Unserved => None,
-            other => other.map_err(failed)?,
-        };
-        let found = match found {
-            Some(found) if kind == "Location" => until_it_leads_nowhere(&cluster, &path, &key, found).await?,
-            found => found,
-        };
-        match found {
-            None => say!("{kind} {name}: not there"),
-            Some(found) => {
-                delete(&cluster, key, &found).await.map_err(failed)?;
-                say!("{kind} {name}: removed");
-            }
-        }
-    }
-    for key in KeptKubeconfig::of(name).keys() {
-        let failed = |fault: Fault| before_writing(&format!("{key} in {path} cannot be removed"), &fault);
-        let found: Option<Value> = match get(&cluster, key.clone()).await {
-            // Whoever may not read it did not make it.
-            Err(fault) if fault.kind == FaultKind::Forbidden => None,
-            other => other.map_err(failed)?,
-        };
-        if let Some(found) = found.filter(KeptKubeconfig::is_of_it) {
-            delete(&cluster, key.clone(), &found).await.map_err(failed)?;
-            say!("{} {}: removed", key.kind, key.name);
-        }
-    }
-    Ok(())
-}
-
-/// Waits until the center knows that the SyncTarget which a Location leads to is gone, and gives the Location as it is then.
-/// The Location says so itself. One that no center ever spoke of leads nowhere.
-async fn until_it_leads_nowhere(
-    cluster: &Cluster,
-    path: &WorkspacePath,
-    key: &Key,
-    mut location: Value,
-) -> Result<Option<Value>> {
-    let end = Instant::now() + NOTICE_LIMIT;
-    while leads_somewhere(&location) {
-        if Instant::now() >= end {
-            let name = &key.name;
-            return Err(anyhow!(
-                "Location {name} in {path} stays: it still leads to a SyncTarget by its status; the center has not noticed yet that \
-                 this one is gone, or does not run, or others match the Location too; \
-                 without the Location it would take away what runs at the edge; run this again to go on waiting"
-            ));
-        }
-        sleep(GLANCE).await;
-        let found = get(cluster, key.clone()).await;
-        match found.map_err(|fault| anyhow!("Location {} in {path} cannot be read: {fault}", key.name))? {
-            Some(found) => location = found,
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(location))
-}
-
-fn leads_somewhere(location: &Value) -> bool {
-    location["status"]["instances"].as_u64().is_some_and(|instances| instances > 0)
-}
-
-async fn inventory_workspace(flags: &InventoryFlags) -> Result<(WorkspacePath, Cluster)> {
+pub(crate) async fn inventory_workspace(flags: &InventoryFlags) -> Result<(WorkspacePath, Cluster)> {
     let site = Site::reach(&flags.server).await?;
     site.named(flags.imw.as_deref()).await
 }
@@ -296,121 +207,8 @@ async fn refuse_to_unbind(cluster: &Cluster, path: &WorkspacePath) -> Result<()>
     Ok(())
 }
 
-async fn remove_wmw(name: &str, server: &ServerFlags) -> Result<()> {
-    let path = below_root(name)?;
-    let site = Site::reach(server).await?;
-    let parent = path.parent().map_err(|bad| refusal(bad.to_string()))?;
-    let above = site.at(&parent);
-    let key = workspace_key(path.name());
-    let failed = |fault: Fault| before_writing(&format!("the workspace {path} cannot be removed"), &fault);
-    let found: Option<Value> = get(&above, key.clone()).await.map_err(|fault| unread(&parent, &fault))?;
-    let Some(found) = found else {
-        say!("workspace {path}: not there");
-        return Ok(());
-    };
-    let going = async || Ok(going(get(&above, key.clone()).await.map_err(failed)?.as_ref()));
-    withdraw(&site.at(&path), &path, going).await?;
-    delete(&above, key.clone(), &found).await.map_err(failed)?;
-    until_gone(&above, key, &path).await?;
-    say!("workspace {path}: removed");
-    Ok(())
-}
-
-/// Whether a workspace is not there, or its deletion has begun.
-fn going(workspace: Option<&Value>) -> bool {
-    workspace.is_none_or(|found| !found["metadata"]["deletionTimestamp"].is_null())
-}
-
-/// Waits until a workspace that was deleted is gone with all that is in it.
-async fn until_gone(above: &Cluster, key: Key, path: &WorkspacePath) -> Result<()> {
-    let end = Instant::now() + WITHDRAWAL_LIMIT;
-    loop {
-        let found: Option<Value> = get(above, key.clone())
-            .await
-            .map_err(|fault| anyhow!("whether the workspace {path} is gone cannot be seen: {fault}"))?;
-        if found.is_none() {
-            return Ok(());
-        }
-        if Instant::now() >= end {
-            return Err(anyhow!(
-                "the workspace {path} is deleted and not gone yet; something in it still has a finalizer; `kubectl get \
-                 workspace {} -o yaml`, where it was made, says more",
-                path.name()
-            ));
-        }
-        sleep(GLANCE).await;
-    }
-}
-
-/// Deletes all placements of a workspace, and waits until the center has withdrawn what they placed. Withdrawals
-/// that it holds because they are many are confirmed: this command is the confirmation. A workspace that is going and
-/// denies itself is at the end of its deletion, and has no placements.
-async fn withdraw(
-    cluster: &Cluster,
-    path: &WorkspacePath,
-    going: impl AsyncFn() -> Result<bool>,
-) -> Result<()> {
-    let kind = KindId::new(group::EDGE, "edgeplacements");
-    let end = Instant::now() + WITHDRAWAL_LIMIT;
-    let mut told = false;
-    loop {
-        let placements = match list(cluster, &kind, "").await {
-            Ok(placements) => placements,
-            Err(fault) if fault.kind == FaultKind::Unserved => return Ok(()),
-            Err(fault) if fault.kind == FaultKind::Forbidden && going().await? => return Ok(()),
-            Err(fault) => {
-                return Err(before_writing(
-                    &format!("the EdgePlacements of {path} cannot be listed"),
-                    &fault,
-                ));
-            }
-        };
-        if placements.is_empty() {
-            return Ok(());
-        }
-        if !told {
-            say!("withdrawing what {} EdgePlacements of {path} placed", placements.len());
-            told = true;
-        }
-        for placement in &placements {
-            let name = placement["metadata"]["name"].as_str().unwrap_or_default();
-            let key = key("", group::EDGE, "edgeplacements", "", name);
-            withdraw_one(cluster, key, placement)
-                .await
-                .map_err(|fault| anyhow!("EdgePlacement {name} in {path} cannot be withdrawn: {fault}"))?;
-        }
-        if Instant::now() >= end {
-            return Err(anyhow!(
-                "{} EdgePlacements of {path} are still there, so the workspace stays; the center has not withdrawn what \
-                 they placed, or does not run; run this again to go on waiting",
-                placements.len()
-            ));
-        }
-        sleep(GLANCE).await;
-    }
-}
-
-async fn withdraw_one(cluster: &Cluster, key: Key, placement: &Value) -> Result<(), Fault> {
-    if placement["metadata"]["deletionTimestamp"].is_null() {
-        return delete(cluster, key, placement).await;
-    }
-    let held = placement["status"]["awaitingConfirmation"]["changeId"].as_str();
-    let confirmed = placement["metadata"]["annotations"][annotation::CONFIRM_WITHDRAWAL].as_str();
-    match held {
-        Some(change) if confirmed != Some(change) => {
-            let confirm =
-                json!({ "metadata": { "annotations": { annotation::CONFIRM_WITHDRAWAL: change } } });
-            match patch(cluster, key, &confirm).await {
-                Err(fault) if fault.kind == FaultKind::NotFound => Ok(()),
-                patched => patched,
-            }
-        }
-        _ => Ok(()),
-    }
-}
-
 /// A workspace by its name below the root, or by its whole path.
-fn below_root(name: &str) -> Result<WorkspacePath> {
+pub(crate) fn below_root(name: &str) -> Result<WorkspacePath> {
     let path = if name.contains(':') || name == ROOT { name.to_owned() } else { format!("{ROOT}:{name}") };
     let path = WorkspacePath::parse(&path).map_err(|bad| refusal(bad.to_string()))?;
     path.parent().map_err(|bad| refusal(bad.to_string()))?;

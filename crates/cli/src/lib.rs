@@ -40,6 +40,7 @@ mod output;
 mod place;
 pub mod plan;
 pub mod prep;
+pub mod remove;
 mod site;
 mod survey;
 pub mod syncer;
@@ -117,7 +118,7 @@ fn carry_out(command: Command) -> Result<()> {
         Command::SyncerRemove(arguments) => asynchronously(syncer_remove::run(&arguments)),
         Command::Ws(arguments) => asynchronously(ws::run(&arguments)),
         Command::Ensure(arguments) => asynchronously(ensure::run(&arguments)),
-        Command::Remove(arguments) => asynchronously(ensure::remove(&arguments)),
+        Command::Remove(arguments) => asynchronously(remove::run(&arguments)),
         Command::PrepForSyncer(arguments) => asynchronously(prep::for_syncer(&arguments)),
         Command::PrepForCluster(arguments) => asynchronously(prep::for_cluster(&arguments)),
         Command::Get(arguments) => asynchronously(get::run(&arguments)),

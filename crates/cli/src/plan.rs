@@ -25,8 +25,8 @@ const KINDS: [(&str, &str, bool); 3] = [
 
 /// Reads what is needed, works it out with and without the file, and prints the difference.
 pub async fn run(arguments: &PlanArguments) -> Result<()> {
-    let file = arguments.filename.display().to_string();
-    let planned: Vec<Planned> = documents::read(&arguments.filename)?
+    let file = arguments.file().display().to_string();
+    let planned: Vec<Planned> = documents::read(arguments.file())?
         .into_iter()
         .map(|object| Planned::of(object, &file))
         .collect::<Result<_>>()?;

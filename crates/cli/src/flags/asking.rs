@@ -1,6 +1,6 @@
 //! The flags of commands that ask a center what it makes of something.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
@@ -70,7 +70,7 @@ pub struct WhyArguments {
 
 const PLAN_NOTES: &str = "\
 Examples:
-  kubectl mailboat plan -f placement.yaml
+  kubectl mailboat plan placement.yaml
   kubectl mailboat plan -f customizer.yaml --workspace root:wmw1
   kubectl mailboat plan -f location.yaml --workspace root:imw1
   kubectl mailboat plan -f placement.yaml --exit-code || echo it would change something
@@ -87,12 +87,22 @@ Exit codes: 0 done, 1 failed, 2 not as it should be called; with --exit-code als
 #[command(after_long_help = PLAN_NOTES)]
 pub struct PlanArguments {
     /// The file, as YAML or JSON; `-`: standard input
-    #[arg(long, short, value_name = "FILE", required = true)]
-    pub filename: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "filename", conflicts_with = "filename")]
+    file: Option<PathBuf>,
+    /// The same, as kubectl takes files
+    #[arg(long, short, value_name = "FILE")]
+    filename: Option<PathBuf>,
     /// End with 3 if anything would change
     #[arg(long)]
     pub exit_code: bool,
     /// What is read
     #[command(flatten)]
     pub survey: SurveyFlags,
+}
+
+impl PlanArguments {
+    /// The file, by whichever of the two it was named.
+    pub fn file(&self) -> &Path {
+        self.file.as_deref().or(self.filename.as_deref()).unwrap_or_else(|| Path::new("-"))
+    }
 }

@@ -209,6 +209,11 @@ pub struct RemoveArguments {
     pub what: Removed,
 }
 
+const REMOVE_IMW_NOTES: &str = "\
+Examples:
+  kubectl mailboat remove imw imw1
+  kubectl mailboat remove imw root:org:imw --with-edges";
+
 /// What can be removed.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Removed {
@@ -223,6 +228,22 @@ pub enum Removed {
         /// Where
         #[command(flatten)]
         inventory: InventoryFlags,
+    },
+    /// An inventory workspace in which no edges are described any more
+    ///
+    /// One that still has SyncTargets or Locations is left as it is, unless --with-edges is given: then these go first, each
+    /// as by `remove location`, and the center takes the edges' mailboxes away. What was delivered stays at the edges.
+    #[command(after_long_help = REMOVE_IMW_NOTES)]
+    Imw {
+        /// Its name below `root`, or its whole path
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Remove the edges that it describes too, all of them
+        #[arg(long)]
+        with_edges: bool,
+        /// The center
+        #[command(flatten)]
+        server: ServerFlags,
     },
     /// A workload management workspace, after all that it placed was withdrawn from the edges
     ///

@@ -28,6 +28,7 @@ async fn workspaces() {
     scene.an_edge_is_described_once_however_often_it_is_done(&provider.workspace.path).await;
     scene.a_kind_is_offered_and_its_objects_can_be_made().await;
     scene.what_a_placement_would_do_is_told_before_and_why_after(&provider).await;
+    scene.an_inventory_goes_without_edges_or_with_them_by_word(&provider.workspace.path).await;
     scene.a_workload_workspace_is_made_and_removed(&provider.workspace.path).await;
     scene.older_commands_set_up_a_center_and_run_it(&folder.path().join("logs")).await;
 }
@@ -186,6 +187,9 @@ impl Scene {
         let line =
             planned.out.lines().nth(1).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "florin create configmaps shop/page", "{planned:?}");
+        // A file without a flag is the same file.
+        let bare = mailboat(self.file(), &[&["plan"], &plan[2..]].concat()).await.well();
+        assert_eq!(bare.out, planned.out);
         let counted = mailboat(self.file(), &[&plan[..], &["--exit-code"]].concat()).await;
         assert_eq!(counted.code, Some(3), "{counted:?}");
         fs::write(&placement, text("nowhere")).unwrap();
@@ -206,6 +210,38 @@ impl Scene {
             .await
             .refused_with(&["missing"]);
         mailboat(self.file(), &["ws", &format!(":{}", self.home)]).await.well();
+    }
+
+    async fn an_inventory_goes_without_edges_or_with_them_by_word(&self, provider: &str) {
+        let imw = format!("{}:imw", self.home);
+        let remove = ["remove", "imw", &imw];
+        let ensure = ["ensure", "imw", &imw, "--kcp-kinds", "--espw", provider];
+        mailboat(self.file(), &ensure).await.well();
+        let said = mailboat(self.file(), &remove).await.well();
+        assert!(said.err.contains(&format!("workspace {imw}: removed")), "{said:?}");
+        let again = mailboat(self.file(), &remove).await.well();
+        assert!(again.err.contains("not there"), "{again:?}");
+
+        mailboat(self.file(), &ensure).await.well();
+        let edge = ["ensure", "location", "guilder", "env=prod", "--imw", &imw, "--espw", provider];
+        mailboat(self.file(), &edge).await.well();
+        // Kinds of kcp's own describe edges as well.
+        mailboat(self.file(), &["ws", &format!(":{imw}")]).await.well();
+        let old = self.kubeconfig.with_file_name("old.yaml");
+        let text =
+            "apiVersion: workload.kcp.io/v1alpha1\nkind: SyncTarget\nmetadata: {name: old}\nspec: {}\n";
+        fs::write(&old, text).unwrap();
+        kubectl(self.file(), &["apply", "-f", old.to_str().unwrap()]).await.well();
+        mailboat(self.file(), &["ws", &format!(":{}", self.home)]).await.well();
+        let words = ["SyncTargets: 2, Locations: 1", "remove location", "--with-edges"];
+        mailboat(self.file(), &remove).await.refused_with(&words);
+        let edges = mailboat(self.file(), &["get", "edges", "-w", &imw]).await.well();
+        assert_eq!(edges.out.lines().count(), 3, "a refusal took edges along: {edges:?}");
+        let said = mailboat(self.file(), &[&remove[..], &["--with-edges"]].concat()).await.well();
+        for line in ["SyncTarget guilder: removed", "SyncTarget old: removed", "Location guilder: removed"] {
+            assert!(said.err.contains(line), "{line:?} is not said: {said:?}");
+        }
+        assert!(said.err.ends_with(&format!("workspace {imw}: removed\n")), "{said:?}");
     }
 
     async fn a_workload_workspace_is_made_and_removed(&self, provider: &str) {
