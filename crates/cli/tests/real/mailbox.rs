@@ -29,15 +29,17 @@ pub(crate) struct Mailbox {
 }
 
 impl<'a> Provider<'a> {
-    /// Makes the provider workspace, with the export of the edge kinds, and an inventory that binds it.
+    /// Makes the provider workspace, with the exports of all kinds that describe edges, and an inventory that binds the first.
     pub(crate) async fn make(center: &'a Center) -> Self {
         let workspace = center.workspace("espw").await.unwrap();
         let client = center.client(ADMIN, &workspace.path).await.unwrap();
-        let schemas = generate::export_schemas().unwrap().remove(export::EDGE).unwrap();
-        for schema in schemas {
-            apply_object(&client, &object(&schema.to_api_resource_schema())).await.unwrap();
+        let (mut schemas, exports) = (generate::export_schemas().unwrap(), generate::exports().unwrap());
+        for name in [export::EDGE, export::WORKLOAD, export::SCHEDULING] {
+            for schema in schemas.remove(name).unwrap() {
+                apply_object(&client, &object(&schema.to_api_resource_schema())).await.unwrap();
+            }
+            apply_object(&client, &object(&exports[name])).await.unwrap();
         }
-        apply_object(&client, &object(&generate::exports().unwrap()[export::EDGE])).await.unwrap();
         let inventory = center.workspace("imw").await.unwrap();
         let provider = Self { center, workspace, inventory };
         provider.bind(&provider.inventory.path, export::BINDING_IN_INVENTORY_WORKSPACE).await;
