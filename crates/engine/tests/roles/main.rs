@@ -8,6 +8,7 @@ mod churn;
 mod conflicts;
 mod definitions;
 mod delivery;
+mod documents;
 mod emptied;
 mod faults;
 mod finalizers;
