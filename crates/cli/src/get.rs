@@ -1,7 +1,9 @@
 //! `mailboat get`: placements, edges and summaries of a workspace, and one kind of object over all mailboxes.
 
+mod edges;
 mod watch;
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use anyhow::Result;
@@ -22,6 +24,7 @@ use crate::flags::{GetArguments, Listing, Shown};
 use crate::place::{list, list_and_version};
 use crate::site::Site;
 use crate::table::{self, Column, age, condition, text};
+use edges::Inventory;
 use watch::Followed;
 
 /// Mailboxes that are asked at once.
@@ -46,17 +49,19 @@ fn print(objects: &[Value], format: Format, arguments: &GetArguments) -> Result<
 /// Shows what is asked for.
 pub async fn run(arguments: &GetArguments) -> Result<()> {
     let site = Site::reach(&arguments.server).await?;
-    let (found, columns) = match arguments.what {
+    let (mut found, columns) = match arguments.what {
         Shown::Placements => {
-            (of_workspace(&site, arguments, &[group::EDGE], "edgeplacements").await?, placement_columns())
+            let kinds = [KindId::new(group::EDGE, "edgeplacements")];
+            (of_workspace(&site, arguments, &kinds).await?, placement_columns())
         }
         // An inventory may be described by kcp's own kinds as well.
         Shown::Edges => {
-            let groups = [group::EDGE, group::WORKLOAD];
-            (of_workspace(&site, arguments, &groups, "synctargets").await?, edge_columns())
+            let kinds = edges::kinds().map(|(targets, _)| targets);
+            (of_workspace(&site, arguments, &kinds).await?, edge_columns())
         }
         Shown::Summary => {
-            (of_workspace(&site, arguments, &[group::EDGE], "statussummaries").await?, summary_columns())
+            let kinds = [KindId::new(group::EDGE, "statussummaries")];
+            (of_workspace(&site, arguments, &kinds).await?, summary_columns())
         }
         Shown::Objects => (of_mailboxes(&site, arguments).await?, object_columns()),
     };
@@ -68,13 +73,24 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
         }
         object
     };
-    let listed = found.objects.into_iter().filter(|object| named(object)).map(tidy);
-    let objects: Vec<Value> = listed.map(|object| acted(object, "add")).collect();
+    let asked = found.objects.into_iter().filter(|object| named(object)).map(tidy);
+    let mut objects: Vec<Value> = asked.map(|object| acted(object, "add")).collect();
     if let (Some(name), true) = (&arguments.name, objects.is_empty() && !arguments.watch) {
         return Err(refusal(format!(
             "there is no {} called {name:?} in {}; without a name, all are shown",
             found.what, found.place
         )));
+    }
+    // A table of edges shows what leads to them; as data they are as they are.
+    let mut inventory = Inventory::default();
+    if arguments.what == Shown::Edges && arguments.output == Listing::Table {
+        let kinds = edges::kinds().map(|(_, locations)| locations);
+        let leading = listed(&site, arguments, &kinds).await?;
+        for location in leading.objects {
+            inventory.take(location, false);
+        }
+        objects = objects.into_iter().flat_map(|edge| inventory.take(edge, false)).collect();
+        found.followed.extend(leading.followed);
     }
     match arguments.output {
         Listing::Yaml => print(&objects, Format::Yaml, arguments)?,
@@ -94,11 +110,18 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
     if !arguments.watch {
         return Ok(());
     }
-    let shown = |object: Value, action: &str| match arguments.output {
+    let inventory = RefCell::new(inventory);
+    let shown = |object: Value, action: &str| match (arguments.output, arguments.what) {
+        (Listing::Table, Shown::Edges) => {
+            let concerned = inventory.borrow_mut().take(object, action == "delete");
+            let rows = concerned.iter().filter(|edge| named(edge));
+            let rows = rows.map(|edge| table::row(&columns, &objects, edge, Timestamp::now()));
+            write_out(&rows.collect::<String>())
+        }
         _ if !named(&object) => Ok(()),
-        Listing::Yaml => write_out(&format!("---\n{}", yaml(&acted(tidy(object), action)))),
-        Listing::Json => write_out(&format!("{:#}\n", acted(tidy(object), action))),
-        Listing::Table => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
+        (Listing::Yaml, _) => write_out(&format!("---\n{}", yaml(&acted(tidy(object), action)))),
+        (Listing::Json, _) => write_out(&format!("{:#}\n", acted(tidy(object), action))),
+        (Listing::Table, _) => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
     };
     watch::follow(found.followed, shown).await
 }
@@ -120,33 +143,35 @@ fn tidy(mut object: Value) -> Value {
     object
 }
 
-async fn of_workspace(
-    site: &Site,
-    arguments: &GetArguments,
-    groups: &[&str],
-    resource: &str,
-) -> Result<Found> {
+async fn of_workspace(site: &Site, arguments: &GetArguments, kinds: &[KindId]) -> Result<Found> {
+    let found = listed(site, arguments, kinds).await?;
+    if found.followed.is_empty() {
+        let what = kinds.first().map_or("such kind", |kind| kind.resource());
+        return Err(refusal(format!(
+            "{} has no {what}: it has no APIBinding to {}; `ensure location` and `ensure wmw` make one, and --workspace \
+             names another workspace",
+            found.place,
+            group::EDGE
+        )));
+    }
+    Ok(found)
+}
+
+/// Objects of these kinds in the workspace that is meant, as far as it serves them.
+async fn listed(site: &Site, arguments: &GetArguments, kinds: &[KindId]) -> Result<Found> {
     let (path, cluster) = site.named(arguments.workspace.as_deref()).await?;
     let (mut objects, mut followed) = (Vec::new(), Vec::new());
-    for group in groups {
-        let kind = KindId::new(group, resource);
-        match list_and_version(&cluster, &kind, "").await {
+    for kind in kinds {
+        match list_and_version(&cluster, kind, "").await {
             Ok((found, from)) => {
                 objects.extend(found);
-                followed.push(Followed { cluster: site.at(&path), kind, from, edge: None });
+                followed.push(Followed { cluster: site.at(&path), kind: kind.clone(), from, edge: None });
             }
             Err(fault) if fault.kind == FaultKind::Unserved => {}
             Err(fault) => {
                 return Err(before_writing(&format!("{kind} in {path} cannot be listed"), &fault));
             }
         }
-    }
-    if followed.is_empty() {
-        return Err(refusal(format!(
-            "the workspace {path} has no {resource}: it has no APIBinding to {}; `ensure location` and `ensure wmw` make \
-             one, and --workspace names another workspace",
-            group::EDGE
-        )));
     }
     let singular = arguments.what.singular().to_owned();
     Ok(Found { what: singular, place: format!("the workspace {path}"), objects, followed })
@@ -297,7 +322,8 @@ fn edge_columns() -> Vec<Column> {
         Column { heading: "READY", cell: |object, _| condition(object, "Ready") },
         Column { heading: "CORDONED", cell: |object, _| text(object, "/spec/unschedulable") },
         Column { heading: "SILENT FOR", cell: silence },
-        Column { heading: "LABELS", cell: labels },
+        Column { heading: "LOCATIONS", cell: |edge, _| edges::locations(edge) },
+        Column { heading: "LABELS", cell: |edge, _| edges::labels(edge) },
         Column { heading: "AGE", cell: created },
     ]
 }
@@ -309,14 +335,6 @@ fn silence(edge: &Value, now: Timestamp) -> String {
         return String::new();
     }
     age(edge, "/status/lastSyncerHeartbeatTime", now)
-}
-
-fn labels(object: &Value, _: Timestamp) -> String {
-    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-    let own = labels.filter(|(key, _)| *key != mailboat_api::names::label::SYNC_TARGET_ID);
-    own.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect::<Vec<_>>()
-        .join(",")
 }
 
 fn summary_columns() -> Vec<Column> {

@@ -1,6 +1,6 @@
 //! Where `mailboat up` keeps things: a folder that somebody named, or one that goes away with it.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use crate::failure::refusal;
 pub(super) struct Folder {
     path: PathBuf,
     kept: bool,
+    /// Held as long as we use a folder that is kept: two of us would write each other's notes over.
+    _lock: Option<File>,
 }
 
 impl Folder {
@@ -24,7 +26,8 @@ impl Folder {
         let made = DirBuilder::new().recursive(named.is_some()).mode(0o700).create(&path);
         made.map_err(|error| refusal(format!("the folder {} cannot be made: {error}", path.display())))?;
         let path = std::path::absolute(&path).context("there is no current folder")?;
-        Ok(Self { path, kept: named.is_some() })
+        let lock = named.map(|_| lock(&path)).transpose()?;
+        Ok(Self { path, kept: named.is_some(), _lock: lock })
     }
 
     /// A file in it.
@@ -71,10 +74,45 @@ impl Folder {
     }
 }
 
+/// Keeps others out of a folder, until it is dropped or this process ends in whatever way.
+fn lock(folder: &Path) -> Result<File> {
+    let file = folder.join("lock");
+    let opened = File::options().create(true).truncate(false).write(true).open(&file);
+    let lock =
+        opened.map_err(|error| refusal(format!("the file {} cannot be written: {error}", file.display())))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(refusal(format!(
+            "the folder {} is in use by another `mailboat up`: stop that one first, or name another folder with --data",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(error)) => {
+            Err(refusal(format!("the folder {} cannot be locked: {error}", folder.display())))
+        }
+    }
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.kept {
             let _ = fs::remove_dir_all(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_in_use_is_refused_and_is_free_again_afterwards() {
+        let home = tempfile::tempdir().unwrap();
+        let first = Folder::open(Some(home.path())).unwrap();
+        let Err(refused) = Folder::open(Some(home.path())) else {
+            panic!("two use {}", home.path().display())
+        };
+        assert!(refused.to_string().contains("is in use by another `mailboat up`"), "{refused}");
+        drop(first);
+        assert!(Folder::open(Some(home.path())).is_ok());
     }
 }
