@@ -2,6 +2,7 @@
 
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::plan::ChangeId;
+use mailboat_object::object::Object;
 
 use crate::prelude::*;
 use crate::roles::edition;
@@ -189,11 +190,15 @@ fn what_two_placements_let_go_of_together_counts_with_the_one_that_it_was() {
         for number in 0..11 {
             world.put(&numbered("workload", number), config_map("1"));
         }
-        let mut other = translator("p2", &[FLORIN]);
-        other.select =
-            Box::new(|source, _| Ok(if *source.key.name == *"c10" { vec![FLORIN] } else { vec![] }));
-        configure(&mut world, other);
-        place(&mut world, &[FLORIN]);
+        for name in order {
+            let mut route = translator(name, &[FLORIN]);
+            let first = if name == "p1" { "c00" } else { "c10" };
+            let selects = move |source: &Object| *source.key.name >= *first;
+            route.select = Box::new(move |source, _| Ok(if selects(source) { vec![FLORIN] } else { vec![] }));
+            configure(&mut world, route);
+        }
+        known(&mut world);
+        world.run();
         assert_eq!(left(&world), 11);
         for name in order {
             let mut route = translator(name, &[]);
