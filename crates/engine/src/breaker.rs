@@ -126,6 +126,8 @@ struct Anywhere {
     tally: Tally,
     /// Some of it was much, and somebody said a word on a part: the rest is asked about however little it is by now.
     asked: bool,
+    /// More of it is about to be known: some cluster is being listed for the first time.
+    waits: bool,
     /// Something of it changed since its slots were told to wait.
     stirred: bool,
     /// Its clusters whose slots were told to wait: among ten thousand mailboxes these are few, and every delivery asks.
@@ -160,8 +162,9 @@ impl Breaker {
     /// A breaker with its own threshold.
     pub fn new(threshold: Threshold) -> Self {
         let scope = ScopeId::unclaimed_anywhere();
+        let tally = Tally::default();
         let anywhere =
-            Anywhere { scope, tally: Tally::default(), asked: false, stirred: false, told: BTreeSet::new() };
+            Anywhere { scope, tally, asked: false, waits: false, stirred: false, told: BTreeSet::new() };
         Self {
             threshold,
             scopes: BTreeMap::new(),
@@ -238,6 +241,16 @@ impl Breaker {
     pub fn is_asking(&self, scope: &ScopeId) -> bool {
         let proposes = self.scopes.get(scope).is_some_and(|state| !state.proposed.is_empty());
         proposes || (self.joins(scope) && self.anywhere.tally.proposed > 0)
+    }
+
+    /// Whether something that nobody claims is to go, in whichever cluster.
+    pub(crate) fn proposes_anywhere(&self) -> bool {
+        self.anywhere.tally.proposed > 0
+    }
+
+    /// More of what nobody claims is about to be known, or is not any more.
+    pub(crate) fn await_others(&mut self, waits: bool) {
+        self.anywhere.stirred |= std::mem::replace(&mut self.anywhere.waits, waits) != waits;
     }
 
     /// Notes that an object may be withdrawn from a slot, if something of its scope is to go and it is not settled that this
@@ -330,7 +343,7 @@ impl Breaker {
         let fits = |state: &Scope| state.evaluated && state.change() == change;
         let fits = self.scopes.get(scope).is_some_and(fits);
         if fits {
-            let asked = self.joins(scope) && self.word_anywhere() != Word::Goes;
+            let asked = self.joins(scope) && self.anywhere.tally.word(self.threshold) != Word::Goes;
             self.alter(scope, Scope::release);
             self.anywhere.asked = (self.anywhere.asked || asked) && self.anywhere.tally.proposed > 0;
         }
@@ -436,8 +449,12 @@ impl Breaker {
     }
 
     fn word_anywhere(&self) -> Word {
-        let Anywhere { tally, asked, .. } = &self.anywhere;
-        if *asked { Word::Asks } else { tally.word(self.threshold) }
+        let Anywhere { tally, asked, waits, .. } = &self.anywhere;
+        match (asked, waits) {
+            (true, _) => Word::Asks,
+            (false, true) => Word::Waits,
+            (false, false) => tally.word(self.threshold),
+        }
     }
 
     /// The word on one withdrawal in a scope.

@@ -152,6 +152,10 @@ pub struct Engine {
     pub(crate) configuration: Option<WholeConfiguration>,
     /// The configuration was known as a whole before.
     was_known: bool,
+    /// The cluster whose first list is waited for by what nobody claims in others.
+    awaited: Option<ClusterId>,
+    /// Slots that lost a claim and have another: whose they are is known when all is evaluated.
+    pub(crate) handed_on: BTreeSet<SlotId>,
     pub(crate) flights: flights::Flights,
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
@@ -210,6 +214,8 @@ impl Engine {
             breaker,
             configuration: None,
             was_known: false,
+            awaited: None,
+            handed_on: BTreeSet::new(),
             flights: flights::Flights::default(),
             notices: Vec::new(),
             standings: Standings::default(),

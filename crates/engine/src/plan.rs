@@ -229,12 +229,12 @@ fn stays(marked: &Marked) -> bool {
 
 fn withdraw(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
     match (&slot.target, slot.marked) {
-        // Our copy stood there, and the view that we follow cannot tell whether it still does.
+        // Our copy stood there, or somebody waits until none does, and the view that we follow cannot tell.
         (Seen::Unknown(doubt), _)
             if told_by_reading(*doubt)
                 && !slot.missing
-                && slot.record.uid.is_some()
-                && slot.ready == Ready::Yes =>
+                && (slot.record.uid.is_some() || our_finalizer(slot).is_some())
+                && matches!(slot.ready, Ready::Yes | Ready::NamespaceMissing | Ready::NamespaceEnding) =>
         {
             acting([Action::Read])
         }

@@ -78,6 +78,8 @@ pub struct Passing {
     pub gone: Option<Box<SourceGone>>,
     /// Its source, which is being deleted and waits for it: kept like that.
     pub ending: Option<Box<SourceDeleting>>,
+    /// What stands there goes, and counts no more: somebody was seen to delete its source.
+    pub goes_alone: bool,
     /// The version that our last write to its source made, which our own view may not show yet.
     pub source_at: Option<Version>,
     /// Our last write, which our own view may not show yet.
@@ -86,6 +88,8 @@ pub struct Passing {
     pub fresh: Option<Arc<Object>>,
     /// Whether what stands there was read for the next decision, because the store cannot tell. It is good for one.
     pub reading: Reading,
+    /// Its source waits for it, and nothing stands there: so it was read, and nothing is made of a source that goes.
+    pub clear: bool,
     /// A first delivery met something that was not seen, and made this of it: whose it was before is to be found
     /// out, and until then it is neither ours nor let go.
     pub met: Option<Arc<Object>>,
@@ -112,10 +116,12 @@ impl Seldom for Passing {
         static NOTHING: Passing = Passing {
             gone: None,
             ending: None,
+            goes_alone: false,
             source_at: None,
             written: None,
             fresh: None,
             reading: Reading::None,
+            clear: false,
             met: None,
             attempts: 0,
             rest_until: 0,
@@ -132,10 +138,12 @@ impl Seldom for Passing {
     fn is_nothing(&self) -> bool {
         self.gone.is_none()
             && self.ending.is_none()
+            && !self.goes_alone
             && self.source_at.is_none()
             && self.written.is_none()
             && self.fresh.is_none()
             && self.reading == Reading::None
+            && !self.clear
             && self.met.is_none()
             && self.attempts == 0
             && self.rest_until == 0

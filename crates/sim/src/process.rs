@@ -471,7 +471,7 @@ impl Process {
                     }
                     News::CaughtUp { .. } | News::Stalled { .. } => {}
                     News::Scope { kind, place, known, .. } => {
-                        self.tally.learned();
+                        self.tally.listed(&self.store);
                         configured |= *kind == placements();
                         let at_center = *place == view() || Servers::of(&ClusterId(place.0.clone())) == 0;
                         self.noticed_the_past |= at_center && *known == Err(Doubt::WentBack);

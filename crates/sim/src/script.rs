@@ -204,7 +204,7 @@ impl Script {
         dice.configuration(at, &mut lines);
         dice.jumps(at, &mut lines);
         let waits = seed % WAITS_OF == WAITS_OF - 1;
-        let claims = seed % CLAIMS_OF == CLAIMS_OF - 1 && !waits;
+        let claims = seed % CLAIMS_OF == CLAIMS_OF - 1;
         if claims {
             dice.claims(at, &mut lines);
         }

@@ -38,8 +38,6 @@ pub(crate) struct Tally {
     ended: BTreeSet<Key>,
     /// Something happened by which a copy may belong elsewhere.
     moved: bool,
-    /// How many edges there are.
-    edges: u8,
     /// What went since anything was learned by which more might go: that is one withdrawal, however long it takes.
     going: BTreeMap<Group, Going>,
 }
@@ -142,9 +140,16 @@ impl Tally {
         self.going.clear();
     }
 
+    /// A whole kind became known somewhere, or doubtful. What a first list leaves out is gone like what is shown to be, though
+    /// nothing says so of each: what turns up there later belongs to whoever asks for it then.
+    pub(crate) fn listed(&mut self, store: &Store) {
+        self.learned();
+        let Self { standing, asked_for, .. } = self;
+        asked_for.retain(|slot, _| standing.contains_key(slot) || store.get(slot).absent().is_none());
+    }
+
     /// Finds out who asks for what, before anything is decided from it.
     pub(crate) fn assign(&mut self, store: &Store, edges: u8, placements: &BTreeMap<Name, Arc<SimRoute>>) {
-        self.edges = edges;
         if !std::mem::take(&mut self.moved) {
             return;
         }
@@ -224,14 +229,12 @@ impl Tally {
         confirmed: &Confirmed,
     ) -> Result<(), String> {
         let mut began = BTreeSet::new();
-        // What stands in one edge is not waited for by what goes from another.
-        let listed = (0..self.edges).all(|number| store.unlisted(&edge(number)).is_none());
         for call in calls {
             let Verb::Delete { uid, .. } = &call.verb else { continue };
             let Some(it) = self.standing.get(&call.key).filter(|it| it.object == *uid) else { continue };
             if self.counts(store, it) && !confirmed.contains(&(call.key.clone(), uid.clone())) {
                 let group = self.group_of(&call.key);
-                let anywhere = (listed && matches!(group, Group::Unclaimed(_))).then_some(Group::Anywhere);
+                let anywhere = matches!(group, Group::Unclaimed(_)).then_some(Group::Anywhere);
                 for group in std::iter::once(group).chain(anywhere) {
                     let all = self.standing.keys().filter(|slot| self.counts_with(slot, &group)).count();
                     let going = self.going.entry(group.clone()).or_default();

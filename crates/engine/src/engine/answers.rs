@@ -83,19 +83,18 @@ impl Engine {
                     passing.fresh = None;
                 }
                 self.bodies.let_go(id);
+                // Where nothing is known of its place yet, the first that is shown of it may be older than this.
+                state.passing.written = Some(Written::At(written.version));
                 if doubted {
                     // The answer is as good as a reading.
                     state.passing.reading = Reading::Found;
                     state.passing.fresh = fresh.map(Arc::new);
-                } else {
-                    state.passing.written = Some(Written::At(written.version));
-                    if state.record.odd.hidden.is_some() {
-                        // As long as our view does not show it, that it was written is all that can be known. If it is
-                        // to be otherwise, it is written at once.
-                        let why = "our copy stands there, but the view that we follow does not show it";
-                        self.rest_for(now, id, self.options.back_off_most, why);
-                        self.slots.get_mut(id)?.passing.rests = flight.aims.intent;
-                    }
+                } else if state.record.odd.hidden.is_some() {
+                    // As long as our view does not show it, that it was written is all that can be known. If it is
+                    // to be otherwise, it is written at once.
+                    let why = "our copy stands there, but the view that we follow does not show it";
+                    self.rest_for(now, id, self.options.back_off_most, why);
+                    self.slots.get_mut(id)?.passing.rests = flight.aims.intent;
                 }
                 if how == How::Apply && expect != Expect::New {
                     return self.clean_up(id, &reply.body);

@@ -19,9 +19,9 @@ use crate::plan::{Action, Likeness, Plan, Proof, Slot, Telling, Verdict, Wanted,
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{Reading, Settled, SlotId, SlotState};
+use crate::slots::{Reading, Settled, SlotId, SlotState, Written};
 use crate::want::StatusReturn;
-use crate::warrant::LOOK_AGAIN_AFTER;
+use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
 /// So many sources may be waited for by slots that are gone before they are looked for.
 const AWAITED_IN_VAIN: usize = 64;
@@ -58,6 +58,7 @@ impl Engine {
                 return Next::Again;
             }
         }
+        self.hand_on();
         if !self.unsettled.is_empty() {
             self.settle(store);
         }
@@ -152,10 +153,20 @@ impl Engine {
         // What a view hides is still to be shown as we wrote it, if ever.
         let hides = state.record.odd.hidden.is_some() && matches!(sight.target, Seen::Absent(_));
         if let Some(passing) = state.passing.said() {
-            if !hides && !matches!(sight.target, Seen::Unknown(_)) {
+            if !hides && store.get(&state.key).doubt().is_none() {
                 passing.written = None;
             }
             passing.source_at = None;
+            let ends = matches!(sight.wanted, WantedHere::No(Evidence::SourceDeleting(_)));
+            let stands = matches!(sight.target, Seen::Present(_));
+            passing.clear = ends && !stands && (passing.clear || passing.reading == Reading::Missing);
+            if passing.reading == Reading::Missing {
+                // Whatever we wrote there went since.
+                state.record.uid = None;
+                if matches!(passing.written, Some(Written::At(_))) {
+                    passing.written = None;
+                }
+            }
             if matches!(sight.wanted, WantedHere::By(_)) {
                 passing.ending = None;
             }
@@ -278,7 +289,7 @@ impl Engine {
                 _ => Telling::Now,
             },
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
-            missing: state.passing.reading == Reading::Missing,
+            missing: state.passing.reading == Reading::Missing || state.passing.clear,
             permit: self.breaker.permit(&scope_of(state), &state.key),
             last: self.is_last(store, id, &sight.wanted),
             finalizer: self.options.finalizer.as_ref(),

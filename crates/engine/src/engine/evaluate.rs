@@ -225,7 +225,9 @@ impl Engine {
                     state.passing.gone = gone.cloned().map(Box::new);
                 }
             }
-            self.belong(slot);
+            if self.slots.get(slot).is_some_and(|state| !state.claims.is_empty()) {
+                self.handed_on.insert(slot);
+            }
             if let Some(gone) = gone {
                 self.owe(slot, &gone.source().cluster, gone.version());
             }
@@ -327,7 +329,7 @@ impl Engine {
             }
             let joins = self.slots.claim(slot, claim);
             if let Some(passing) = self.slots.get_mut(slot).and_then(|state| state.passing.said()) {
-                passing.gone = None;
+                (passing.gone, passing.goes_alone) = (None, false);
             }
             self.belong(slot);
             if ends {
@@ -346,6 +348,15 @@ impl Engine {
             }
             // Nobody's edit waits until all that a first listing showed was delivered.
             self.plan_later(slot, urgency(&want.slot, live));
+        }
+    }
+
+    /// What lost a claim and has another is the other's, now that all is evaluated. What several let go of together stays with
+    /// the one that it was: handed on from one to the next, it would count with whoever happened to be evaluated last.
+    pub(super) fn hand_on(&mut self) {
+        for slot in std::mem::take(&mut self.handed_on) {
+            self.belong(slot);
+            self.stand_anew(slot);
         }
     }
 

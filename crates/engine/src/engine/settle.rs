@@ -37,9 +37,10 @@ impl Engine {
             if let Some(unlisted) = settling.unlisted {
                 self.await_lists(*id, unlisted);
             }
-            self.count(*id);
             let Some(state) = self.slots.get(*id) else { continue };
-            match self.unwanted(store, state) {
+            let unwanted = self.unwanted(store, state);
+            let alone = unwanted.as_ref().is_some_and(|(_, why)| goes_alone(state, why));
+            match unwanted {
                 Some((object, Ok(evidence))) => {
                     self.breaker.propose(&scope, &state.key, object, &evidence);
                 }
@@ -49,8 +50,13 @@ impl Engine {
                 }
                 None => {}
             }
+            if let Some(state) = self.slots.get_mut(*id).filter(|state| state.passing.goes_alone != alone) {
+                state.passing.goes_alone = alone;
+            }
+            self.count(*id);
         }
         self.expect(store, &scopes, undecided);
+        self.await_clusters(store);
         for (scope, Settling { unlisted, .. }) in scopes {
             self.breaker.evaluated(&scope, unlisted == Some(Unlisted::Stalled));
         }
@@ -113,8 +119,8 @@ impl Engine {
         for (id, object, unclear) in expected {
             let Some(state) = self.slots.get(id) else { continue };
             // What was seen to be deleted while we watched counts no more when it is undecided than when it is decided.
-            let counts = !state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
-            if let Some(when) = unclear.expected.filter(|_| counts) {
+            let alone = state.passing.gone.as_ref().is_some_and(|gone| gone.stands());
+            if let Some(when) = unclear.expected.filter(|_| !alone) {
                 self.breaker.expect(&scope_of(state), &state.key, &object, when);
             }
             let mark = known_target(store, state).and_then(|target| self.our_mark_on(target));
@@ -124,6 +130,17 @@ impl Engine {
                 self.waiting.entry(awaited.clone()).or_default().insert(id);
             }
         }
+    }
+
+    /// As long as something that is delivered to is being listed for the first time, nobody knows how much nobody claims
+    /// anywhere. A list that cannot be read is not waited for: an edge that is away holds up no other.
+    fn await_clusters(&mut self, store: &Store) {
+        let apart = &self.options.counted_apart;
+        let awaited =
+            |cluster: &&ClusterId| !apart.contains(cluster) && store.unlisted(cluster) == Some(Unlisted::Yet);
+        let proposes = self.breaker.proposes_anywhere();
+        self.awaited = proposes.then(|| self.destinations_at.keys().find(awaited).cloned()).flatten();
+        self.breaker.await_others(self.awaited.is_some());
     }
 
     /// Lets what nobody claims hear when more is known of what was never listed in its cluster.
@@ -136,6 +153,9 @@ impl Engine {
 
     /// More may be known of what was never listed, in one cluster or in any.
     pub(crate) fn settle_listed(&mut self, store: &Store, cluster: Option<&ClusterId>) {
+        if self.awaited.as_ref().is_some_and(|awaited| store.unlisted(awaited) != Some(Unlisted::Yet)) {
+            self.await_clusters(store);
+        }
         // Kinds become known mailbox by mailbox: of one cluster, nothing else is passed over.
         let one = cluster.and_then(|cluster| self.unlisted.get_key_value(cluster));
         let all = cluster.is_none().then(|| self.unlisted.iter()).into_iter().flatten();
@@ -267,7 +287,7 @@ impl Engine {
     /// Counts a slot's object with the scope that it belongs to by now.
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        let belongs = state.record.uid.is_some().then(|| scope_of(state));
+        let belongs = (state.record.uid.is_some() && !state.passing.goes_alone).then(|| scope_of(state));
         if state.counted == belongs || (belongs.is_none() && broken(Mutation::CountTheGone)) {
             return;
         }
@@ -438,6 +458,18 @@ fn may_go_unseen<'s>(store: &Store, state: &'s SlotState) -> Option<(&'s Uid, Un
 /// Whether something was written to a slot after the moment at which nothing was shown there.
 fn is_written_since(state: &SlotState, shown: Version) -> bool {
     matches!(state.passing.written, Some(Written::At(version)) if shown < version)
+}
+
+/// Whether what stands in a slot goes because somebody was seen to delete its source, and no look has said anything else. It
+/// is no loss that anybody is asked about; and counted as standing until it is gone, it would let go with it unasked what is all
+/// that is left beside it.
+fn goes_alone(state: &SlotState, why: &Result<Evidence, Unclear>) -> bool {
+    match why {
+        Ok(Evidence::SourceGone(gone)) => gone.stands(),
+        Ok(Evidence::SourceDeleting(deleting)) => deleting.seen_live(),
+        Ok(Evidence::Deselected(_)) => false,
+        Err(_) => state.passing.gone.as_ref().is_some_and(|gone| gone.stands()),
+    }
 }
 
 /// What nobody has claimed since the start is decided together with all that stands in its cluster: as long as a kind is

@@ -239,6 +239,7 @@ impl Engine {
     fn is_clear(&self, store: &Store, state: &SlotState) -> bool {
         !state.under_way
             && match target_of(store, state) {
+                Some(Seen::Unknown(_)) if state.passing.clear => true,
                 Some(Seen::Absent(_)) => true,
                 Some(Seen::Present(target)) => self.mark_on(&target).is_none(),
                 // A filter shows what bears our label.

@@ -2,6 +2,7 @@
 
 use mailboat_engine::breaker::ScopeId;
 use mailboat_engine::plan::ChangeId;
+use mailboat_object::object::Object;
 
 use crate::prelude::*;
 use crate::roles::edition;
@@ -179,4 +180,80 @@ fn what_others_took_away_does_not_make_a_withdrawal_look_small() {
     place(&mut world, &[]);
     assert_eq!(left(&world), MANY / 2, "all that is left went, and nobody was asked");
     question(&world, MANY / 2);
+}
+
+/// Whoever happens to be evaluated last has no more to do with it than the other.
+#[test]
+fn what_two_placements_let_go_of_together_counts_with_the_one_that_it_was() {
+    for order in [["p1", "p2"], ["p2", "p1"]] {
+        let mut world = world();
+        for number in 0..11 {
+            world.put(&numbered("workload", number), config_map("1"));
+        }
+        for name in order {
+            let mut route = translator(name, &[FLORIN]);
+            let first = if name == "p1" { "c00" } else { "c10" };
+            let selects = move |source: &Object| *source.key.name >= *first;
+            route.select = Box::new(move |source, _| Ok(if selects(source) { vec![FLORIN] } else { vec![] }));
+            configure(&mut world, route);
+        }
+        known(&mut world);
+        world.run();
+        assert_eq!(left(&world), 11);
+        for name in order {
+            let mut route = translator(name, &[]);
+            route.head.configuration = edition(2);
+            configure(&mut world, route);
+        }
+        known(&mut world);
+        world.run();
+        assert_eq!(left(&world), 11, "one of eleven went by itself");
+        assert_eq!(question(&world, 11).0, ScopeId(Name::new("p1")));
+    }
+}
+
+/// What somebody deletes is no loss to be asked about, and nothing that the rest is a share of.
+#[test]
+fn what_is_left_beside_what_somebody_deletes_is_all_there_is() {
+    let mut world = world();
+    for number in 0..MANY {
+        world.put(&numbered("workload", number), config_map("1"));
+    }
+    place(&mut world, &[FLORIN]);
+    for number in 0..10 {
+        world.remove(&numbered("workload", number));
+    }
+    place(&mut world, &[]);
+    assert_eq!(left(&world), 10, "all of it went unasked, since half of it was on its way");
+    assert_eq!(question(&world, 10).0, ScopeId(Name::new("p1")));
+}
+
+/// The first that is shown of a place after something was written there may be older than that.
+#[test]
+fn what_was_written_while_its_place_was_in_doubt_counts_with_its_placement() {
+    let mut world = world();
+    for number in 0..10 {
+        world.put(&numbered("workload", number), config_map("1"));
+    }
+    place(&mut world, &[FLORIN]);
+    let late = numbered("florin", 10);
+    world.put(&numbered("workload", 10), config_map("1"));
+    world.run_until_call(|world| {
+        world.expire("florin", "configmaps");
+        world.servers.get_mut(&late.cluster).unwrap().events.clear();
+    });
+    place(&mut world, &[]);
+    // A list from before the write.
+    let server = world.servers.get_mut(&late.cluster).unwrap();
+    let made = server.objects.remove(&late).unwrap();
+    server.version -= 1;
+    world.find_again("florin", "configmaps");
+    world.run();
+    let server = world.servers.get_mut(&late.cluster).unwrap();
+    server.objects.insert(late.clone(), made.clone());
+    server.version += 1;
+    server.events.push((late, "ADDED", made));
+    world.run();
+    assert_eq!(left(&world), 11, "it went by itself");
+    assert_eq!(question(&world, 11).0, ScopeId(Name::new("p1")));
 }

@@ -324,3 +324,45 @@ fn few_sources_that_a_list_shows_to_be_deleted_go_unasked() {
     world.run_for(60_000);
     assert_eq!((mapped(&world), world.engine.held().count()), (11, 0));
 }
+
+/// A process that follows what bears our label at the first edge, where nothing that is not shown is known to be gone.
+fn by_label(world: &mut World, to: &[u32]) {
+    let labelled = ("florin", "configmaps");
+    world
+        .restart_following(|cluster| KINDS.into_iter().filter(|kind| (cluster, *kind) != labelled).collect());
+    world.follow_labelled("florin", "configmaps");
+    configure(world, holding("p1", to));
+    known(world);
+    world.run();
+}
+
+#[test]
+fn a_source_does_not_wait_for_a_copy_that_no_view_shows_to_be_gone() {
+    // The other copy goes later, or sooner.
+    for away in ["guilder", "florin"] {
+        let mut world = world();
+        world.put(&source(), config_map("1"));
+        by_label(&mut world, &[FLORIN, GUILDER]);
+        let other = key("guilder", "configmaps", "till", "pos");
+        assert!(world.object(&copy()).is_some() && world.object(&other).is_some() && waits(&world));
+        let away = key(away, "", "", "").cluster;
+        world.servers.get_mut(&away).unwrap().link = Link::Away;
+        world.remove(&source());
+        world.run_for(60_000);
+        assert!(waits(&world));
+        world.servers.get_mut(&away).unwrap().link = Link::Up;
+        world.run_for(600_000);
+        assert!(world.object(&copy()).is_none() && world.object(&other).is_none());
+        assert!(world.object(&source()).is_none(), "{}", explain(&world, &copy()));
+    }
+}
+
+#[test]
+fn a_source_does_not_wait_for_a_copy_that_went_while_nobody_ran() {
+    let mut world = held();
+    world.remove(&copy());
+    world.remove(&source());
+    by_label(&mut world, &[FLORIN]);
+    world.run_for(600_000);
+    assert!(world.object(&source()).is_none(), "{}", explain(&world, &copy()));
+}

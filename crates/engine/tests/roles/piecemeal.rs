@@ -372,3 +372,38 @@ fn a_word_on_what_nobody_claimed_is_not_good_after_somebody_did() {
     assert_eq!(left_in(&world, "florin"), 20, "nobody was asked this time");
     assert!(held(&world).iter().any(|(scope, ..)| scope == "unclaimed/florin"), "{:?}", held(&world));
 }
+
+/// Nine copies at each of two edges, deselected while no process ran. Now one does that has listed the first of them.
+fn one_listed() -> World {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps"], 9);
+    place(&mut world, &["configmaps"], &[FLORIN, GUILDER], 1);
+    known(&mut world);
+    world.run();
+    let late = ("guilder", "configmaps");
+    world.restart_following(|cluster| KINDS.into_iter().filter(|kind| (cluster, *kind) != late).collect());
+    place(&mut world, &["configmaps"], &[], 2);
+    world.begin_to_follow("guilder", "configmaps", Filter::All);
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in_each(&world), held(&world)), ([9, 9, 0], vec![]));
+    world
+}
+
+#[test]
+fn what_nobody_claims_waits_until_every_cluster_is_listed() {
+    let mut world = one_listed();
+    world.last_page("guilder", "configmaps", 0);
+    world.run_for(60_000);
+    assert_eq!(left_in_each(&world), [9, 9, 0], "they went cluster by cluster");
+    let asked = held(&world);
+    assert!(matches!(asked.last(), Some((scope, _, 18)) if scope == "unclaimed"), "{asked:?}");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_listed_holds_up_no_other() {
+    let mut world = one_listed();
+    world.lose("guilder", "configmaps");
+    world.run_for(60_000);
+    assert_eq!((left_in_each(&world), held(&world)), ([0, 9, 0], vec![]));
+}

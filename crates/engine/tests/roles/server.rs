@@ -32,7 +32,7 @@ pub(crate) struct Server {
     updated: BTreeMap<(Key, Name), u64>,
     /// How every object was, from which version on; nothing if it was gone.
     history: Vec<(u64, Key, Option<Value>)>,
-    version: u64,
+    pub(crate) version: u64,
     made: u64,
     /// The server's clock, in seconds.
     pub(crate) seconds: u64,
