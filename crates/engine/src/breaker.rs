@@ -232,6 +232,11 @@ impl Breaker {
         });
     }
 
+    /// Whether something of a scope stands or is said about it.
+    pub(crate) fn knows(&self, scope: &ScopeId) -> bool {
+        self.scopes.contains_key(scope)
+    }
+
     /// How many scopes something is known of.
     pub(crate) fn len(&self) -> usize {
         self.scopes.len()

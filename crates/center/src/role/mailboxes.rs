@@ -1,11 +1,12 @@
 //! The mailboxes that there are: which cluster each is, whether it can take copies yet, and what its syncer is told.
 
+mod brought;
 mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_api::edge::{KindAndName, UpsyncSet};
+use mailboat_api::edge::UpsyncSet;
 use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_engine::engine::Engine;
 use mailboat_engine::mark::{Marked, Marks};
@@ -20,6 +21,7 @@ use mailboat_registration::SyncerId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
+use self::brought::BroughtUp;
 use self::unseen::Unseen;
 use super::passing::Passing;
 use crate::denature;
@@ -114,39 +116,6 @@ impl Mailbox {
 
 fn address(slot: &Key) -> (Name, Name) {
     (slot.namespace.clone(), slot.name.clone())
-}
-
-/// What a configuration brings up.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum BroughtUp {
-    /// In the words of a SyncerConfig.
-    Set(UpsyncSet),
-    /// In those of an EdgeSyncConfig: a group, and the name of a kind.
-    Named(String, String),
-}
-
-impl BroughtUp {
-    /// The kinds by their plurals, as far as somebody serves them. A syncer may only write what it is told by those.
-    fn sets(&self, catalogs: &[&Arc<Catalog>]) -> Vec<UpsyncSet> {
-        match self {
-            Self::Set(set) => vec![set.clone()],
-            Self::Named(group, kind_name) => {
-                let served = catalogs.iter().flat_map(|catalog| catalog.iter());
-                let meant = served.filter(|one| {
-                    denature::at_edge(&one.kind).group() == group
-                        && (kind_name == "*" || one.kind_name.as_str() == kind_name)
-                });
-                let every = || vec!["*".to_owned()];
-                let set = |resource: String| UpsyncSet {
-                    api_group: group.clone(),
-                    resources: vec![resource],
-                    namespaces: every(),
-                    names: every(),
-                };
-                meant.map(|one| set(one.resource().to_owned())).collect()
-            }
-        }
-    }
 }
 
 impl Mailboxes {
@@ -337,7 +306,8 @@ impl Mailboxes {
 
     /// More or less is known of a kind, in one cluster or everywhere: mailboxes that could not take copies may now.
     pub(super) fn may_take_copies(&mut self, cluster: Option<&ClusterId>, kind: &KindId) {
-        if !shows_mailboxes().contains(kind) {
+        // Heard of each of some ninety kinds in each mailbox.
+        if self.unfurnished.is_empty() || !SHOW_MAILBOXES.contains(&(kind.group(), kind.resource())) {
             return;
         }
         match cluster {
@@ -387,7 +357,7 @@ impl Mailboxes {
             mailbox.unseen.reads(config);
         }
         let placed = config.filter(|_| origin.is_some_and(|origin| origin != self.provider));
-        let brought: Vec<BroughtUp> = placed.map(brought_up).unwrap_or_default();
+        let brought: Vec<BroughtUp> = placed.map(BroughtUp::by).unwrap_or_default();
         let of = (key.kind.clone(), key.name.clone());
         let before = if brought.is_empty() {
             mailbox.placed.remove(&of)
@@ -573,7 +543,7 @@ impl Mailboxes {
 
 /// Whether the views show a mailbox: its bindings are in force, and copies in it would be seen.
 fn takes_copies(store: &Store, cluster: &ClusterId) -> Result<(), Doubt> {
-    for kind in shows_mailboxes() {
+    for kind in SHOW_MAILBOXES.map(|(group, resource)| KindId::new(group, resource)) {
         match store.range(cluster, &kind, None)?.missing() {
             Ok(_) | Err(Doubt::Claimed | Doubt::CatchingUp) => {}
             Err(doubt) => return Err(doubt),
@@ -583,21 +553,7 @@ fn takes_copies(store: &Store, cluster: &ClusterId) -> Result<(), Doubt> {
 }
 
 /// The kinds by which a mailbox is seen to be furnished: one that is bound there, and one that is claimed.
-fn shows_mailboxes() -> [KindId; 2] {
-    [KindId::new(group::EDGE, "syncerconfigs"), KindId::new("", "configmaps")]
-}
-
-/// What a configuration brings up.
-fn brought_up(config: &Object) -> Vec<BroughtUp> {
-    let upsync = config.get(&["spec", "upsync"]);
-    let sets: Vec<UpsyncSet> =
-        upsync.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
-    let named = config.get(&["spec", "upSyncedResources"]);
-    let named: Vec<KindAndName> =
-        named.and_then(|listed| serde_json::from_str(listed.json()).ok()).unwrap_or_default();
-    let named = named.into_iter().map(|object| BroughtUp::Named(object.group, object.kind));
-    sets.into_iter().map(BroughtUp::Set).chain(named).collect()
-}
+const SHOW_MAILBOXES: [(&str, &str); 2] = [(group::EDGE, "syncerconfigs"), ("", "configmaps")];
 
 /// Kinds that are for the mailbox and not for the edge.
 pub(crate) fn may_be_carried(kind: &KindId) -> bool {

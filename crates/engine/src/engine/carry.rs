@@ -15,7 +15,7 @@ use super::{Engine, Next, Notice};
 use crate::compose::{Composed, compose};
 use crate::mark::Marked;
 use crate::mutation::{Mutation, broken};
-use crate::plan::{Action, Likeness, Plan, Proof, Slot, Telling, Verdict, Wanted, plan};
+use crate::plan::{Action, Likeness, Permit, Plan, Proof, Slot, Telling, Verdict, Wanted, plan};
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
@@ -290,11 +290,21 @@ impl Engine {
             },
             apply: self.clusters.get(&state.key.cluster).is_some_and(|abilities| abilities.apply),
             missing: state.passing.reading == Reading::Missing || state.passing.clear,
-            permit: self.breaker.permit(&scope_of(state), &state.key),
+            permit: self.permit(state),
             last: self.is_last(store, id, &sight.wanted),
             finalizer: self.options.finalizer.as_ref(),
             stray: self.options.finalizer.as_ref().filter(|_| self.is_stray(state, sight)),
         })
+    }
+
+    /// Whether what stands in a slot may be withdrawn. What goes alone counts on neither side: if it is all that is left of its
+    /// scope, that is over, and there is nobody to ask.
+    fn permit(&self, state: &SlotState) -> Permit {
+        let scope = scope_of(state);
+        if state.passing.goes_alone && !self.breaker.knows(&scope) {
+            return Permit::Open;
+        }
+        self.breaker.permit(&scope, &state.key)
     }
 
     fn carry_out(
