@@ -1,17 +1,17 @@
 //! What stood there at first sight, kept until it was compared with what is wanted.
 //!
 //! Of copies only heads are kept, and at a start they are often read before it is known what is wanted of them. Their bodies
-//! are at hand in that moment alone. Copies of one source mostly are alike, but for what their servers gave to each: so one
-//! body stands for all of them, where each by itself would make a start with many edges take twice the memory.
+//! are at hand in that moment alone. Copies of one source mostly are alike, but for what their servers gave to each and the
+//! cluster that their marks name: so one body without that stands for all of them, where each by itself would make a start
+//! with many edges take twice the memory.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Weak};
 
-use mailboat_object::digest::Digest;
 use mailboat_object::json::Raw;
 use mailboat_object::key::Version;
-use mailboat_object::object::Object;
+use mailboat_object::object::{Keep, Object};
 use serde_json::Value;
 
 use crate::slots::SlotId;
@@ -25,8 +25,11 @@ pub(crate) struct Bodies {
     /// What stood in a slot, at this version: a body that says the same. One table for all of them, which is given back as a
     /// whole; a piece for each slot would leave holes among what stays.
     kept: HashMap<SlotId, (Version, Arc<String>), foldhash::fast::FixedState>,
-    known: HashMap<(Digest, u64), Weak<String>, foldhash::fast::FixedState>,
+    /// By the hash of what they say.
+    known: HashMap<u64, Weak<String>, foldhash::fast::FixedState>,
     tidy_at: usize,
+    /// The one that was made last, in room that the next takes.
+    made: String,
 }
 
 impl Bodies {
@@ -51,53 +54,62 @@ impl Bodies {
         }
     }
 
-    /// The body of an object, or of another that says the same but for what its server gave it.
+    /// As much of an object as an intent may speak of: its own, or that of another which says the same.
     fn alike(&mut self, object: &Object) -> Arc<String> {
-        let of = (object.content, rest(object));
-        if let Some(known) = self.known.get(&of).and_then(Weak::upgrade) {
+        self.made.clear();
+        write_what_intents_speak_of(object, &mut self.made);
+        let hash = foldhash::fast::FixedState::default().hash_one(&self.made);
+        if let Some(known) = self.known.get(&hash).and_then(Weak::upgrade)
+            && *known == self.made
+        {
             return known;
         }
         if self.known.len() >= self.tidy_at.max(FEWEST) {
             self.known.retain(|_, body| body.strong_count() > 0);
             self.tidy_at = self.known.len() * 2;
         }
-        let body = without_status(object);
-        self.known.insert(of, Arc::downgrade(&body));
+        let body = Arc::new(self.made.as_str().to_owned());
+        // Of two with one hash the later is known: the other is merely kept twice.
+        self.known.insert(hash, Arc::downgrade(&body));
         body
     }
 }
 
-/// A body without its status, which no intent speaks of: with a binding of many kinds, that is most of it.
-fn without_status(object: &Object) -> Arc<String> {
-    let mut text = String::from("{");
-    for (key, value) in object.root().members().filter(|(key, _)| key != "status") {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&Value::from(&*key).to_string());
-        text.push(':');
-        text.push_str(value.json());
+/// Writes a body without its status, which no intent speaks of (with a binding of many kinds, that is most of it), and without
+/// what its server gave it: of its metadata, what is in the text of a head, and its name.
+fn write_what_intents_speak_of(object: &Object, text: &mut String) {
+    let head = object.kept(Keep::Head);
+    let named = [("namespace", &object.key.namespace), ("name", &object.key.name)];
+    let named = named.into_iter().filter(|(_, name)| !name.is_empty());
+    text.push('{');
+    for (key, value) in object.root().members().filter(|(key, _)| !matches!(&**key, "status" | "metadata")) {
+        add(text, &key, value.json());
     }
-    text.push('}');
-    text.shrink_to_fit();
-    Arc::new(text)
+    text.push_str("\"metadata\":{");
+    for (key, name) in named {
+        add(text, key, &Value::from(name.as_str()).to_string());
+    }
+    for (key, value) in head.get(&["metadata"]).into_iter().flat_map(Raw::members) {
+        add(text, &key, value.json());
+    }
+    // A comma follows each member, and the last one here: every object has a name.
+    text.pop();
+    text.push_str("}}");
 }
 
-/// A digest of what an intent may say that is no content. Labels and annotations of servers' own are nobody's intent.
-fn rest(object: &Object) -> u64 {
-    let mut digest = foldhash::fast::FixedState::default().build_hasher();
-    for member in ["ownerReferences", "finalizers"] {
-        digest.write(object.get(&["metadata", member]).map_or("", |member| member.json()).as_bytes());
-        digest.write_u8(0xff);
-    }
-    digest.finish()
+/// Adds a member, and the comma after it.
+fn add(text: &mut String, key: &str, value: &str) {
+    text.push_str(&Value::from(key).to_string());
+    text.push(':');
+    text.push_str(value);
+    text.push(',');
 }
 
 #[cfg(test)]
 mod tests {
     use mailboat_object::key::{ClusterId, Key, KindId, Name};
     use mailboat_object::object::{Keep, Place};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -109,7 +121,7 @@ mod tests {
             name: Name::new("pos"),
         };
         let mut body = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": data },
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": data }, "status": { "uid": cluster },
             "metadata": { "namespace": "till", "name": "pos", "uid": cluster, "resourceVersion": "7",
                 "annotations": { "kcp.io/cluster": cluster } },
         });
@@ -120,17 +132,25 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_differ_by_their_server_alone_are_kept_once() {
+    fn copies_that_differ_by_their_server_and_their_cluster_alone_are_kept_once() {
         let mut bodies = Bodies::default();
-        let (one, other) = (object("one", &json!({}), "x"), object("other", &json!({}), "x"));
-        let kept = bodies.alike(&one);
-        assert!(Arc::ptr_eq(&bodies.alike(&other), &kept));
-        assert_eq!(Raw::trusted(&kept).to_value(), one.root().to_value());
+        let marked = |cluster: &str| {
+            let annotations = json!({ "mailboat.dev/mark": format!("configmaps/till/pos,us,u-1,7,0,in={cluster},leave"),
+                "kcp.io/cluster": cluster, "note": "\"a\"" });
+            object(cluster, &json!({ "annotations": annotations, "labels": { "app": "pos" } }), "x")
+        };
+        let kept = bodies.alike(&marked("one"));
+        let said = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "x" },
+            "metadata": { "namespace": "till", "name": "pos", "labels": { "app": "pos" },
+                "annotations": { "mailboat.dev/mark": "configmaps/till/pos,us,u-1,7,0,leave", "note": "\"a\"" } },
+        });
+        assert_eq!(Raw::trusted(&kept).to_value(), said, "what an intent may speak of");
+        assert!(Arc::ptr_eq(&bodies.alike(&marked("other")), &kept));
         drop(kept);
-        let kept = bodies.alike(&other);
         assert_eq!(
-            Raw::trusted(&kept).to_value(),
-            other.root().to_value(),
+            Raw::trusted(&bodies.alike(&marked("other"))).to_value(),
+            said,
             "nobody needs the first any more"
         );
     }

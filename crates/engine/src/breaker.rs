@@ -8,7 +8,7 @@
 //! back or lists end, each part would be too small to ask about. And what nobody claims since the start is a share of its
 //! cluster and of all clusters together: a few in each of a thousand mailboxes are many.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 use mailboat_object::digest::{Digest, digest_of_value};
@@ -68,7 +68,8 @@ impl Threshold {
 /// Collects withdrawals by scope and says which may go.
 pub struct Breaker {
     threshold: Threshold,
-    scopes: BTreeMap<ScopeId, Scope>,
+    /// One for each mailbox and one for what nobody claims there: each plan of a slot asks several times.
+    scopes: HashMap<ScopeId, Scope, foldhash::fast::FixedState>,
     anywhere: Anywhere,
     /// Clusters that are no part of that.
     apart: BTreeSet<ScopeId>,
@@ -167,7 +168,7 @@ impl Breaker {
             Anywhere { scope, tally, asked: false, waits: false, stirred: false, told: BTreeSet::new() };
         Self {
             threshold,
-            scopes: BTreeMap::new(),
+            scopes: HashMap::default(),
             anywhere,
             stirred: BTreeSet::new(),
             apart: BTreeSet::new(),
@@ -366,9 +367,16 @@ impl Breaker {
         fits
     }
 
-    /// The clusters in which something that nobody claims would go, or may.
+    /// The clusters in which something that nobody claims would go, or may, in their order.
     fn losing_anywhere(&self) -> impl Iterator<Item = (&ScopeId, &Scope)> {
-        self.scopes.iter().filter(|(scope, state)| self.joins(scope) && state.tally().losses() > 0)
+        self.in_order(|scope, state| state.tally().losses() > 0 && self.joins(scope))
+    }
+
+    /// The scopes that are meant, in their order.
+    fn in_order(&self, meant: impl Fn(&ScopeId, &Scope) -> bool) -> impl Iterator<Item = (&ScopeId, &Scope)> {
+        let mut found: Vec<_> = self.scopes.iter().filter(|(scope, state)| meant(scope, state)).collect();
+        found.sort_unstable_by_key(|(scope, _)| *scope);
+        found.into_iter()
     }
 
     /// The name of all that nobody claims and would go, once all of it was evaluated.
@@ -425,8 +433,7 @@ impl Breaker {
     /// What is held: in which scopes, which change, and how much it would withdraw. What nobody claims is held cluster by
     /// cluster; and, where it is much of all that is ours, all of it together as well.
     pub fn held(&self) -> impl Iterator<Item = (&ScopeId, ChangeId, usize)> {
-        let asks = |scope, state: &Scope| state.evaluated && self.word(scope, state) == Word::Asks;
-        let holding = self.scopes.iter().filter(move |(scope, state)| asks(scope, state));
+        let holding = self.in_order(|scope, state| state.evaluated && self.word(scope, state) == Word::Asks);
         let holding = holding.map(|(scope, state)| (scope, state.change(), state.tally().losses()));
         let Anywhere { scope, tally, .. } = &self.anywhere;
         let asks = self.word_anywhere() == Word::Asks;

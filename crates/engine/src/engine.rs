@@ -130,7 +130,7 @@ pub struct Engine {
     pub(crate) destinations: HashMap<DestinationId, Destination, foldhash::fast::FixedState>,
     /// The destinations in each cluster.
     pub(crate) destinations_at: HashMap<ClusterId, SmallVec<[DestinationId; 2]>, foldhash::fast::FixedState>,
-    pub(crate) clusters: BTreeMap<ClusterId, Abilities>,
+    pub(crate) clusters: HashMap<ClusterId, Abilities, foldhash::fast::FixedState>,
     /// The clusters that cannot be reached.
     pub(crate) away: BTreeMap<ClusterId, Away>,
     pub(crate) fans: Fans,
@@ -141,7 +141,7 @@ pub struct Engine {
     /// What nobody claims and cannot be settled, by the source of which too little is known.
     pub(crate) waiting: BTreeMap<Key, BTreeSet<SlotId>>,
     /// What nobody claims, by the cluster in which something was never listed, and how that stood.
-    pub(crate) unlisted: BTreeMap<ClusterId, (Unlisted, BTreeSet<SlotId>)>,
+    pub(crate) unlisted: HashMap<ClusterId, (Unlisted, BTreeSet<SlotId>), foldhash::fast::FixedState>,
     /// Slots that wait for their namespace to come or to be gone, by the namespace.
     pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
     /// Slots whose source could not be told something, or looked at, by the cluster that is away.
@@ -199,7 +199,7 @@ impl Engine {
             by_related: BTreeMap::new(),
             destinations: HashMap::default(),
             destinations_at: HashMap::default(),
-            clusters: BTreeMap::new(),
+            clusters: HashMap::default(),
             away: BTreeMap::new(),
             fans: Fans::default(),
             slots: Slots::default(),
@@ -207,7 +207,7 @@ impl Engine {
             plans: Queue::default(),
             unsettled: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            unlisted: BTreeMap::new(),
+            unlisted: HashMap::default(),
             homeless: BTreeMap::new(),
             untold: BTreeMap::new(),
             unshown: BTreeMap::new(),

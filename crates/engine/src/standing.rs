@@ -3,7 +3,7 @@
 //! A role reports of ten thousand edges and two hundred thousand slots many times a minute. What it asks for here costs
 //! the same whether there is one slot or a million.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mailboat_object::key::{ClusterId, Version};
 
@@ -65,7 +65,8 @@ impl Stance {
 /// All that is counted.
 #[derive(Default)]
 pub(crate) struct Standings {
-    parts: BTreeMap<Part, Standing>,
+    /// Asked and changed with each verdict, and never gone through where an order would show.
+    parts: HashMap<Part, Standing, foldhash::fast::FixedState>,
     held: BTreeMap<ChangeId, usize>,
     owed: BTreeMap<ClusterId, BTreeMap<Version, usize>>,
 }
@@ -131,7 +132,7 @@ impl Standings {
         self.parts.get(part).into_iter().flat_map(|standing| standing.not_current.iter().copied())
     }
 
-    /// All that is not as wanted: each slot is in one cluster.
+    /// All that is not as wanted, in no order: each slot is in one cluster.
     pub(crate) fn all_not_current(&self) -> impl Iterator<Item = SlotId> {
         let clusters = self.parts.iter().filter(|(part, _)| matches!(part, Part::Cluster(_)));
         clusters.flat_map(|(_, standing)| standing.not_current.iter().copied())

@@ -1,13 +1,13 @@
 //! In which clusters there is something of a kind. What concerns a whole kind, in one cluster or in all of them, is then
 //! found without looking at anything else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mailboat_object::key::{ClusterId, KindId};
 
 /// How much there is of each kind in each cluster.
 #[derive(Default)]
-pub(crate) struct Whereabouts(BTreeMap<KindId, BTreeMap<ClusterId, usize>>);
+pub(crate) struct Whereabouts(BTreeMap<KindId, HashMap<ClusterId, usize, foldhash::fast::FixedState>>);
 
 impl Whereabouts {
     /// There is one more.
@@ -32,12 +32,12 @@ impl Whereabouts {
     /// The clusters that have something of a kind, in their order; only the one that is asked about, if one is.
     pub(crate) fn of(&self, kind: &KindId, only: Option<&ClusterId>) -> Vec<ClusterId> {
         let Some(clusters) = self.0.get(kind) else { return Vec::new() };
-        match only {
-            Some(cluster) => {
-                clusters.get_key_value(cluster).map(|(cluster, _)| cluster.clone()).into_iter().collect()
-            }
-            None => clusters.keys().cloned().collect(),
+        if let Some(cluster) = only {
+            return clusters.get_key_value(cluster).map(|(cluster, _)| cluster.clone()).into_iter().collect();
         }
+        let mut all: Vec<ClusterId> = clusters.keys().cloned().collect();
+        all.sort_unstable();
+        all
     }
 }
 

@@ -54,7 +54,10 @@ impl Base {
             write(&kcp, &mut machine, &mut moment, &piece.key(&provider), piece.object.clone())?;
         }
         let wanted = [kinds::namespaces(), kinds::configmaps(), kinds::definitions()];
-        let edge_kinds = catalog::kinds()?.into_iter().filter(|kind| wanted.contains(&kind.id)).collect();
+        let edge_kinds = catalog::kinds(mailboat_machinery::Flavor::Kubernetes)?
+            .into_iter()
+            .filter(|kind| wanted.contains(&kind.id))
+            .collect();
         Ok(Self { kcp, machine, edge_kinds, provider })
     }
 

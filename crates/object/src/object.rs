@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::keep::MARK_ANNOTATION;
 use self::text::Text;
 use crate::digest::Digest;
 use crate::edit::Edit;
@@ -147,7 +148,8 @@ pub enum Keep {
     /// All of it, but for `managedFields`.
     #[default]
     Whole,
-    /// `apiVersion`, `kind`, and of `metadata` what is not among the fields of an [`Object`].
+    /// `apiVersion`, `kind`, and of `metadata` what is not among the fields of an [`Object`]; of a [mark](MARK_ANNOTATION) not
+    /// the cluster that it was put in, where that is the object's own.
     Head,
     /// The head and `status`.
     HeadAndStatus,

@@ -5,6 +5,7 @@
 //! (place, kind), with one *feed* per endpoint. An answer is made from both.
 
 mod bindings;
+mod by_cluster;
 mod deletions;
 mod engage;
 mod entries;
@@ -24,6 +25,7 @@ use mailboat_object::object::Object;
 use xxhash_rust::xxh3::Xxh3;
 
 use self::bindings::{Bindings, is_bindings};
+use self::by_cluster::ByCluster;
 use self::deletions::Deletions;
 use self::entries::Entries;
 use self::entry::{Address, Entry, State};
@@ -52,7 +54,7 @@ pub struct Store {
     whole: BTreeMap<ClusterId, BTreeSet<PlaceId>>,
     views: BTreeSet<PlaceId>,
     tracks: BTreeMap<KindId, BTreeMap<PlaceId, Track>>,
-    shelves: BTreeMap<KindId, BTreeMap<ClusterId, Shelf>>,
+    shelves: BTreeMap<KindId, ByCluster<Shelf>>,
     deletions: Deletions,
     /// What other memories said of objects that nobody follows yet.
     remembered: BTreeMap<KindId, BTreeMap<Key, Version>>,
@@ -68,7 +70,7 @@ struct Place {
     server: Option<Name>,
     endpoints: BTreeSet<EndpointId>,
     /// Which endpoint of a view shows which cluster; kept when the endpoint goes.
-    homes: BTreeMap<ClusterId, EndpointId>,
+    homes: ByCluster<EndpointId>,
     /// The clusters that lost their last binding, the first of them first; some have one again.
     left: VecDeque<ClusterId>,
     bindings: Bindings,
@@ -204,17 +206,17 @@ impl Store {
         kind: &'a KindId,
     ) -> impl Iterator<Item = &'a Arc<Object>> {
         let track = self.track(place, kind);
-        let clusters = self.shelves.get(kind).into_iter().flatten();
-        clusters
-            .filter(move |(cluster, shelf)| {
-                let home = self.home(place, cluster);
-                shelf.place == *place && track.is_some_and(|track| track.total_doubt(cluster, home).is_none())
-            })
-            .flat_map(|(_, shelf)| shelf.entries.values())
-            .filter_map(|entry| match &entry.state {
+        let shows = move |cluster: &ClusterId, shelf: &Shelf| {
+            let known = |track: &Track| track.total_doubt(cluster, self.home(place, cluster)).is_none();
+            shelf.place == *place && track.is_some_and(known)
+        };
+        let shelves = self.shelves.get(kind).map(|shelves| shelves.in_order(shows)).unwrap_or_default();
+        shelves.into_iter().flat_map(|(_, shelf)| shelf.entries.values()).filter_map(|entry| {
+            match &entry.state {
                 State::Present(object) => Some(object),
                 State::Doubted(_) => None,
-            })
+            }
+        })
     }
 
     /// All objects in a cluster that were shown and are not in doubt by themselves, kind by kind. For those who learn late
@@ -251,7 +253,7 @@ impl Store {
 
     /// How many objects are held, in doubt or not.
     pub fn len(&self) -> usize {
-        self.shelves.values().flat_map(BTreeMap::values).map(|shelf| shelf.entries.len()).sum()
+        self.shelves.values().flat_map(ByCluster::values).map(|shelf| shelf.entries.len()).sum()
     }
 
     /// Whether no object is held.
@@ -265,8 +267,8 @@ impl Store {
         let slot_bytes = (size_of::<Address>() + size_of::<Entry>()) * 5 / 4;
         let arc_bytes = 2 * size_of::<usize>();
         let objects =
-            self.shelves.values().flat_map(BTreeMap::values).flat_map(|shelf| shelf.entries.values());
-        let shelves: usize = self.shelves.values().map(BTreeMap::len).sum();
+            self.shelves.values().flat_map(ByCluster::values).flat_map(|shelf| shelf.entries.values());
+        let shelves: usize = self.shelves.values().map(ByCluster::len).sum();
         objects
             .map(|entry| slot_bytes + entry.known().map_or(0, |o| arc_bytes + o.footprint_bytes()))
             .sum::<usize>()
@@ -398,8 +400,8 @@ impl Store {
         let clusters: Vec<ClusterId> = match whom {
             Whom::Nobody => Vec::new(),
             Whom::One(cluster) => vec![cluster.clone()],
-            Whom::Awaiting => track.awaiting.iter().cloned().collect(),
-            Whom::All => track.members.keys().cloned().collect(),
+            Whom::Awaiting => track.awaiting.clusters(|_, ()| true),
+            Whom::All => track.members.clusters(|_, _| true),
         };
         for cluster in clusters {
             self.settle_cluster(place, kind, &cluster, total(standing), out);
@@ -421,7 +423,7 @@ impl Store {
         let Some(track) = self.track_mut(place, kind) else { return };
         let standing = track.standing_of(cluster, home.as_ref());
         if standing == Err(Doubt::CatchingUp) {
-            track.awaiting.insert(cluster.clone());
+            track.awaiting.insert(cluster.clone(), ());
         } else {
             track.awaiting.remove(cluster);
         }

@@ -1,6 +1,6 @@
 //! Carrying out: slots are planned, and plans become calls.
 
-use std::collections::btree_map::Entry;
+use std::collections::{btree_map, hash_map};
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::Key;
@@ -408,13 +408,13 @@ impl Engine {
 
     /// A slot is no more: nothing that it waited for need wake it.
     fn await_nothing(&mut self, id: SlotId, slot: &Key) {
-        if let Entry::Occupied(mut waiting) = self.homeless.entry(namespace_of(slot)) {
+        if let btree_map::Entry::Occupied(mut waiting) = self.homeless.entry(namespace_of(slot)) {
             waiting.get_mut().remove(&id);
             if waiting.get().is_empty() {
                 waiting.remove();
             }
         }
-        if let Entry::Occupied(mut waiting) = self.unlisted.entry(slot.cluster.clone()) {
+        if let hash_map::Entry::Occupied(mut waiting) = self.unlisted.entry(slot.cluster.clone()) {
             waiting.get_mut().1.remove(&id);
             if waiting.get().1.is_empty() {
                 waiting.remove();

@@ -216,7 +216,8 @@ impl Engine {
         self.settle_all_waiting(store, cluster, kind);
         self.settle_listed(store, cluster);
         self.report_again(cluster, kind);
-        if cluster.is_some_and(|cluster| store.range(cluster, kind, None).is_ok()) {
+        // Few are away, and of each mailbox each of some ninety kinds becomes known.
+        if !self.away.is_empty() && cluster.is_some_and(|cluster| store.range(cluster, kind, None).is_ok()) {
             self.try_soon(cluster);
         }
     }

@@ -163,7 +163,8 @@ impl Engine {
             .into_iter()
             .chain(all)
             .filter(|(cluster, (unlisted, _))| store.unlisted(cluster) != Some(*unlisted));
-        let changed: Vec<ClusterId> = changed.map(|(cluster, _)| cluster.clone()).collect();
+        let mut changed: Vec<ClusterId> = changed.map(|(cluster, _)| cluster.clone()).collect();
+        changed.sort_unstable();
         for cluster in changed {
             let Some((_, slots)) = self.unlisted.remove(&cluster) else { continue };
             for slot in slots {

@@ -15,7 +15,7 @@ use crate::want::{Delivery, Origin, Want};
 /// The label by which copies are found: whose they are.
 pub const OWNER_LABEL: &str = "mailboat.dev/owner";
 /// The annotation with all else that a copy remembers.
-pub const MARK_ANNOTATION: &str = "mailboat.dev/mark";
+pub use mailboat_object::object::MARK_ANNOTATION;
 
 /// A label with the owner, and an annotation with the rest.
 #[derive(Clone, Debug)]

@@ -169,7 +169,8 @@ struct Members<'t> {
     uid: Cow<'t, str>,
     version: u64,
     intent: Cow<'t, str>,
-    /// The cluster in which it was put on its object. Earlier releases did not say it.
+    /// The cluster in which it was put on its object. Earlier releases did not say it, and of a head that is in that very
+    /// cluster it is not kept.
     put_in: Option<Cow<'t, str>>,
     generation: Option<u64>,
     made: Option<u64>,

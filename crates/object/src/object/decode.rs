@@ -363,6 +363,14 @@ impl<'a> Head<'a> {
         (self.complete && cluster_known && !self.name.is_empty()).then(|| Box::new(self.key(place)))
     }
 
+    /// The cluster that it is in.
+    pub(super) fn cluster<'h>(&'h self, place: &Place<'h>) -> &'h str {
+        match place.cluster {
+            ClusterOf::One(cluster) => &cluster.0,
+            ClusterOf::Annotated => &self.cluster,
+        }
+    }
+
     pub(super) fn key(&self, place: &Place<'_>) -> Key {
         Key {
             cluster: match place.cluster {

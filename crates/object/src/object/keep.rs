@@ -60,9 +60,17 @@ pub(super) fn less(object: &Object, keep: Keep) -> Object {
     }
 }
 
+/// The annotation by which copies of ours are known again: their mark.
+pub const MARK_ANNOTATION: &str = "mailboat.dev/mark";
+/// How a mark says in which cluster it was put on its copy, and what may follow that.
+const PUT_IN: &str = ",in=";
+const AFTER_PUT_IN: [char; 2] = [',', '"'];
+
 /// The members of `metadata` that are kept in a head, and are not among its fields.
 #[derive(Default)]
 struct Members<'a> {
+    /// The cluster that the object is in.
+    cluster: &'a str,
     labels: Option<Raw<'a>>,
     annotations: Option<Raw<'a>>,
     /// All others, by their key as it is written.
@@ -77,6 +85,7 @@ fn head_of_body(body: &Body<'_>, scanner: &Scanner<'_>, place: &Place<'_>) -> Te
         None => format!("\"{}\"", escape(place)),
     };
     let members = Members {
+        cluster: body.head.cluster(place),
         labels: body.head.labels.map(raw),
         annotations: body.head.annotations.map(raw),
         rest: body.head.rest.iter().map(|(key, value)| (scanner.slice(*key), raw(*value))).collect(),
@@ -87,7 +96,7 @@ fn head_of_body(body: &Body<'_>, scanner: &Scanner<'_>, place: &Place<'_>) -> Te
 fn head_of_object(object: &Object) -> Text {
     let root = object.root();
     let member = |name| root.member(name).map_or("", Raw::json);
-    let mut members = Members::default();
+    let mut members = Members { cluster: &object.key.cluster.0, ..Members::default() };
     for (key, value) in object.part(object.text.spans.metadata).into_iter().flat_map(Raw::escaped_members) {
         match &*unescape(key) {
             "labels" if value.is_map() => members.labels = Some(value),
@@ -129,7 +138,12 @@ fn head(api_version: &str, kind: &str, members: &Members<'_>) -> Text {
         json.push('{');
         for (key, value) in annotations.escaped_members().filter(|(key, _)| *key != CLUSTER_ANNOTATION) {
             comma(&mut json);
-            add(&mut json, key, value.json());
+            let [before, after] = match key {
+                MARK_ANNOTATION => without_own_cluster(value.json(), members.cluster),
+                _ => [value.json(), ""],
+            };
+            add(&mut json, key, before);
+            json.push_str(after);
         }
         json.push('}');
         spans.annotations = Part::of(Span::new(from, json.len()));
@@ -138,6 +152,16 @@ fn head(api_version: &str, kind: &str, members: &Members<'_>) -> Text {
     spans.metadata = Part::of(Span::new(start, json.len()));
     json.push('}');
     Text { json: json.into_boxed_str(), spans }
+}
+
+/// A mark without the cluster that it was put in, where that is the object's own: the object's key says that. A mark that was
+/// copied along to another cluster keeps it.
+fn without_own_cluster<'m>(mark: &'m str, cluster: &str) -> [&'m str; 2] {
+    let own = mark.split_once(PUT_IN).and_then(|(before, rest)| {
+        let after = rest.strip_prefix(cluster)?;
+        after.starts_with(AFTER_PUT_IN).then_some([before, after])
+    });
+    own.unwrap_or([mark, ""])
 }
 
 /// A comma, unless this is the first member of a map.

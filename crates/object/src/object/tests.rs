@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -5,6 +7,8 @@ use super::*;
 use crate::fixtures::{BOAT, CONFIGMAP, DEPLOYMENT, OBJECTS, PODS, decode, mutated_object, value};
 use crate::malformed::What;
 use crate::{Page, digest_of_value};
+
+static NOWHERE: LazyLock<ClusterId> = LazyLock::new(ClusterId::default);
 
 fn whole(json: &[u8]) -> Object {
     decode(json, Keep::Whole).unwrap_or_else(|error| panic!("{error}"))
@@ -142,11 +146,13 @@ fn copy(edge: u32, source: u32) -> Object {
         "metadata": {
             "name": "a", "namespace": "n", "uid": format!("f99e773f-3db2-439e-8054-8{edge:011}"),
             "resourceVersion": edge.to_string(), "generation": edge, "creationTimestamp": "2026-11-15T00:00:00Z",
-            "labels": { "owner": "us" }, "annotations": { "kcp.io/cluster": format!("edge-{edge}"), "mark": source.to_string() },
+            "labels": { "owner": "us" }, "annotations": { "kcp.io/cluster": format!("edge-{edge}"), "mark": source.to_string(),
+                "mailboat.dev/mark": format!("things.example.com/n/a,center,u-{source},7,0f,in=edge-{edge}") },
             "finalizers": ["f"],
         },
     });
-    decode(json.to_string().as_bytes(), Keep::Head).unwrap()
+    let (cluster, kind) = (ClusterId::new(&format!("edge-{edge}")), KindId::new("example.com", "things"));
+    Object::decode(json.to_string().as_bytes(), &Place::in_cluster(&cluster, &kind, "", Keep::Head)).unwrap()
 }
 
 #[test]
@@ -160,6 +166,39 @@ fn copies_of_one_source_share_the_text_of_their_heads() {
     assert_eq!(copies[45].created_seconds(), Some(1_794_700_800));
     assert!(copies[45].finalizers().eq(["f"]));
     assert!(copies[45].footprint_bytes() < size_of::<Object>() + 40);
+}
+
+/// A copy in a cluster, with the mark that it was given in another or in this one.
+fn marked(cluster: &str, mark: &str) -> Vec<u8> {
+    body(&json!({
+        "apiVersion": "example.com/v1", "kind": "Thing",
+        "metadata": { "name": "a", "namespace": "n", "uid": cluster, "resourceVersion": "7",
+            "annotations": { "kcp.io/cluster": cluster, "mailboat.dev/mark": mark, "note": format!("x,in={cluster}") } },
+    }))
+}
+
+#[test]
+fn a_head_keeps_of_a_mark_no_cluster_but_another_than_its_own() {
+    let kind = KindId::new("example.com", "things");
+    let place =
+        |keep| Place { cluster: ClusterOf::Annotated, keep, ..Place::in_cluster(&NOWHERE, &kind, "", keep) };
+    let said = "things.example.com/n/a,center,u-1,7,0f,in=edge-1,made=17";
+    let table = [
+        ("edge-1", said, "things.example.com/n/a,center,u-1,7,0f,made=17"),
+        ("edge-2", said, said),
+        ("edge", said, said),
+        ("edge-1", "things/n/a,center,u-1,7,0f,in=edge-1", "things/n/a,center,u-1,7,0f"),
+        ("edge-1", "things/n/a,center,u-1,7,0f", "things/n/a,center,u-1,7,0f"),
+    ];
+    for (cluster, mark, kept) in table {
+        let json = marked(cluster, mark);
+        let whole = Object::decode(&json, &place(Keep::Whole)).unwrap();
+        assert_eq!(whole.annotation(MARK_ANNOTATION).as_deref(), Some(mark), "in {cluster}");
+        for head in [Object::decode(&json, &place(Keep::Head)).unwrap(), whole.kept(Keep::Head)] {
+            assert_eq!(head.annotation(MARK_ANNOTATION).as_deref(), Some(kept), "in {cluster}");
+            assert_eq!(head.annotation("note"), Some(format!("x,in={cluster}").into()));
+        }
+    }
 }
 
 #[test]

@@ -6,13 +6,14 @@
 //! while that word holds: the bindings of the endpoint must be known, and read at least as far as the list that
 //! lacked the object. A list can be answered before the binding that explains it has been heard.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mailboat_object::json::Raw;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Version};
 use mailboat_object::object::Object;
 
+use super::by_cluster::ByCluster;
 use super::engage::UNKNOWN;
 use super::track::{Strength, Track};
 use super::{By, Nature, Store};
@@ -55,9 +56,12 @@ pub(super) struct Aside {
 /// All bindings that a place shows.
 #[derive(Default)]
 pub(super) struct Bindings {
-    said: BTreeMap<ClusterId, BTreeMap<Name, Said>>,
+    said: ByCluster<BTreeMap<Name, Said>>,
     /// Bindings of many workspaces mostly say the same, which is kept once.
     shapes: BTreeSet<Arc<Ties>>,
+    /// What was read last, in the words in which it was said: bindings of many kinds are long, and mostly say what one of the
+    /// last few said.
+    recent: VecDeque<(String, Arc<Ties>)>,
     /// Some binding lets this place see all others of its workspace, or is about to. Places where none does set nothing aside
     /// but of the cluster that they showed last, whose next binding may be the first that does.
     claimed: bool,
@@ -73,7 +77,27 @@ pub(super) fn kind_of_bindings() -> KindId {
     KindId::new("apis.kcp.io", "apibindings")
 }
 
+/// So many different bindings a mailbox may have, and some more.
+const RECENT: usize = 16;
+
 impl Bindings {
+    /// What a binding does for each kind, as far as it counts for a place of this nature.
+    fn read(&mut self, binding: &Object, nature: &Nature) -> Arc<Ties> {
+        let said = words(binding);
+        if let Some((_, known)) = self.recent.iter().find(|(known, _)| *known == said) {
+            return Arc::clone(known);
+        }
+        let mut ties = ties(binding);
+        // A claim lets a view see what a workspace has; the workspace itself has it without, before and after.
+        if *nature != Nature::View {
+            ties.retain(|_, tie| matches!(tie, Tie::Bound(_)));
+        }
+        let ties = self.shape(ties);
+        self.recent.truncate(RECENT - 1);
+        self.recent.push_front((said, Arc::clone(&ties)));
+        ties
+    }
+
     fn shape(&mut self, ties: Ties) -> Arc<Ties> {
         if let Some(known) = self.shapes.get(&ties) {
             return Arc::clone(known);
@@ -98,7 +122,7 @@ impl Bindings {
 
     /// Whether a cluster has any.
     pub(super) fn any_of(&self, cluster: &ClusterId) -> bool {
-        self.said.contains_key(cluster)
+        self.said.contains(cluster)
     }
 
     /// How much is kept of them.
@@ -128,12 +152,7 @@ impl Store {
         if by == By::Event && late.is_some_and(|known| binding.version < known) {
             return;
         }
-        let mut ties = ties(binding);
-        // A claim lets a view see what a workspace has; the workspace itself has it without, before and after.
-        if place.nature != Nature::View {
-            ties.retain(|_, tie| matches!(tie, Tie::Bound(_)));
-        }
-        let ties = place.bindings.shape(ties);
+        let ties = place.bindings.read(binding, &place.nature);
         place.bindings.claimed = place.bindings.claimed || claims_bindings(binding);
         let said = Said {
             version: binding.version,
@@ -142,7 +161,7 @@ impl Store {
             ties: Arc::clone(&ties),
             aside: Some(shown.clone()),
         };
-        place.bindings.said.entry(cluster.clone()).or_default().insert(name.clone(), said);
+        place.bindings.said.of(cluster, BTreeMap::new).insert(name.clone(), said);
         self.settle_down(&id.place, cluster, &id.endpoint, out);
         let went_back = late.is_some_and(|known| binding.version < known);
         if known.as_ref() != Some(&ties) || went_back {
@@ -195,10 +214,12 @@ impl Store {
         let Some((list, version)) = self.feed(id).map(|feed| (feed.list, feed.version)) else { return };
         let Some(place) = self.places.get(&id.place) else { return };
         let missed = |said: &Said| said.endpoint == id.endpoint && said.list != list;
+        let any_missed = |_: &ClusterId, said: &BTreeMap<Name, Said>| said.values().any(missed);
         let gone: Vec<Key> = place
             .bindings
             .said
-            .iter()
+            .in_order(any_missed)
+            .into_iter()
             .flat_map(|(cluster, said)| said.iter().map(move |(name, said)| (cluster, name, said)))
             .filter(|(_, _, said)| missed(said))
             .map(|(cluster, name, _)| Key {
@@ -219,8 +240,7 @@ impl Store {
     /// A kind begins to be followed: what bindings said of it before counts.
     pub(super) fn heed_all(&mut self, place: &PlaceId, kind: &KindId, out: &mut Vec<News>) {
         let Some(bindings) = self.places.get(place).map(|place| &place.bindings) else { return };
-        let tied: Vec<ClusterId> =
-            bindings.said.keys().filter(|cluster| bindings.tie(cluster, kind).is_some()).cloned().collect();
+        let tied: Vec<ClusterId> = bindings.said.clusters(|cluster, _| bindings.tie(cluster, kind).is_some());
         for cluster in tied {
             self.bind_as_said(place, &cluster, kind, UNKNOWN, out);
         }
@@ -291,9 +311,22 @@ impl Store {
 
 /// Whether a binding claims bindings, in force or not: then its view may come to show all of them.
 fn claims_bindings(binding: &Object) -> bool {
-    let mut claims = binding.get(&["spec", "permissionClaims"]).into_iter().flat_map(Raw::elements);
+    let mut claims = binding.get(&CLAIMS).into_iter().flat_map(Raw::elements);
     claims.any(|claim| is_bindings(&kind_of(claim)))
 }
+
+/// All in a binding that says what it does for each kind, in its own words.
+fn words(binding: &Object) -> String {
+    let said = |path: &[&str]| binding.get(path).map_or("", Raw::json);
+    let parts = SAYING.map(|path| said(&path));
+    format!("{}\n{}", binding.deleting, parts.join("\n"))
+}
+
+const CLAIMS: [&str; 2] = ["spec", "permissionClaims"];
+const APPLIED: [&str; 2] = ["status", "appliedPermissionClaims"];
+const BOUND: [&str; 2] = ["status", "boundResources"];
+/// Where a binding says what it does.
+const SAYING: [[&str; 2]; 3] = [CLAIMS, APPLIED, BOUND];
 
 /// What a binding does for each kind. One that is being deleted does nothing any more.
 fn ties(binding: &Object) -> Ties {
@@ -302,14 +335,12 @@ fn ties(binding: &Object) -> Ties {
         return ties;
     }
     let entries = |path: &[&str]| binding.get(path).into_iter().flat_map(Raw::elements);
-    let refused: Vec<KindId> = entries(&["spec", "permissionClaims"])
-        .filter(|claim| text(*claim, "state").as_str() != "Accepted")
-        .map(kind_of)
-        .collect();
+    let refused: Vec<KindId> =
+        entries(&CLAIMS).filter(|claim| text(*claim, "state").as_str() != "Accepted").map(kind_of).collect();
     // A rejection is written to `spec` before kcp acts on it and says so in `status`.
-    let claims = entries(&["status", "appliedPermissionClaims"]).map(kind_of);
+    let claims = entries(&APPLIED).map(kind_of);
     ties.extend(claims.filter(|kind| !refused.contains(kind)).map(|kind| (kind, Tie::Claimed)));
-    for bound in entries(&["status", "boundResources"]) {
+    for bound in entries(&BOUND) {
         let identity = bound.get(&["schema", "identityHash"]).and_then(Raw::as_str);
         let identity = identity.filter(|hash| !hash.is_empty()).map(|hash| Name::new(&hash));
         ties.insert(kind_of(bound), Tie::Bound(identity));
@@ -324,4 +355,48 @@ fn kind_of(raw: Raw<'_>) -> KindId {
 
 fn text(raw: Raw<'_>, member: &str) -> Name {
     raw.member(member).and_then(Raw::as_str).map(|text| Name::new(&text)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use mailboat_object::object::{Keep, Place};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A binding to an export with this identity, in a cluster.
+    fn binding(cluster: &str, identity: &str, state: &str, deleting: bool) -> Object {
+        let mut body = json!({
+            "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
+            "metadata": { "name": "bind", "uid": cluster, "resourceVersion": "7",
+                "annotations": { "kcp.io/cluster": cluster } },
+            "spec": { "permissionClaims": [{ "resource": "configmaps", "state": state }] },
+            "status": {
+                "appliedPermissionClaims": [{ "resource": "configmaps" }],
+                "boundResources": [{ "group": "edge", "resource": "things", "schema": { "identityHash": identity } }],
+            },
+        });
+        if deleting {
+            body["metadata"]["deletionTimestamp"] = json!("2026-11-18T00:00:00Z");
+        }
+        let place = (ClusterId::new(cluster), kind_of_bindings());
+        Object::decode(body.to_string().as_bytes(), &Place::in_cluster(&place.0, &place.1, "", Keep::Whole))
+            .unwrap()
+    }
+
+    #[test]
+    fn bindings_that_say_the_same_are_read_once_and_none_is_taken_for_another() {
+        let mut bindings = Bindings::default();
+        let mut read = |binding: &Object| bindings.read(binding, &Nature::View);
+        let one = read(&binding("a", "id", "Accepted", false));
+        assert_eq!(one.len(), 2, "{one:?}");
+        assert!(Arc::ptr_eq(&one, &read(&binding("b", "id", "Accepted", false))));
+        assert_eq!(read(&binding("a", "id", "Accepted", true)).len(), 0, "it goes");
+        assert_eq!(read(&binding("a", "id", "Rejected", false)).len(), 1, "it lets nobody see");
+        for number in 0..2 * RECENT {
+            assert_ne!(*read(&binding("a", &number.to_string(), "Accepted", false)), *one);
+        }
+        assert!(Arc::ptr_eq(&one, &read(&binding("c", "id", "Accepted", false))), "kept once all the same");
+        assert!(bindings.recent.len() <= RECENT);
+    }
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use mailboat_object::key::{ClusterId, Key, KindId, Version};
 
 use super::bindings::Tie;
+use super::by_cluster::ByCluster;
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Bond, Feed};
-use super::{Store, Whom};
+use super::{Shelf, Store, Whom};
 use crate::interest::{EndpointId, PlaceId};
 use crate::seen::{Doubt, News};
 
@@ -210,8 +211,11 @@ impl Store {
         for feed in track.feeds.values_mut() {
             feed.highest = feed.version;
         }
-        let shelves = self.shelves.get(kind).into_iter().flatten().filter(|(_, shelf)| shelf.place == *place);
-        let keys: Vec<Key> = shelves
+        let here = |shelves: &ByCluster<Shelf>| shelves.clusters(|_, shelf| shelf.place == *place);
+        let clusters = self.shelves.get(kind).map(here).unwrap_or_default();
+        let keys: Vec<Key> = clusters
+            .iter()
+            .filter_map(|cluster| Some((cluster, self.shelf(cluster, kind)?)))
             .flat_map(|(cluster, shelf)| {
                 shelf.entries.iter(None).map(|(address, _)| Key {
                     cluster: cluster.clone(),

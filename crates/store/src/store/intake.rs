@@ -39,11 +39,16 @@ impl Store {
         let Some(feed) = self.feed_mut(id) else { return };
         feed.list_before = std::mem::replace(&mut feed.list, list);
         feed.relist = false;
-        feed.unnamed = false;
+        let (doubt, unnamed) = (feed.doubt, std::mem::take(&mut feed.unnamed));
         if feed.is_complete() && !feed.doubt.is_some_and(Doubt::is_total) {
             feed.doubt = Some(Doubt::Relisting);
         }
-        self.settle_feed(id, out);
+        if (feed.doubt, false) == (doubt, unnamed) {
+            // As much is known as before: a first list concerns whoever waits for a newer one, and no other of ten thousand.
+            self.settle(&id.place, &id.kind, Whom::Awaiting, out);
+        } else {
+            self.settle_feed(id, out);
+        }
     }
 
     /// An object as a list or an event shows it: all of it, of which so much is kept.
@@ -271,7 +276,7 @@ impl Store {
         if !self.admit(&id.place, cluster, &id.kind) {
             return false;
         }
-        let new = self.track_mut(&id.place, &id.kind).filter(|track| !track.members.contains_key(cluster));
+        let new = self.track_mut(&id.place, &id.kind).filter(|track| !track.members.contains(cluster));
         let new = new.map(|track| track.member(cluster)).is_some();
         if view {
             self.settle_down(&id.place, cluster, &id.endpoint, out);
@@ -286,10 +291,9 @@ impl Store {
     /// The clusters that this feed's endpoint shows.
     pub(super) fn clusters_of(&self, id: &FeedId) -> Vec<ClusterId> {
         let Some(track) = self.track(&id.place, &id.kind) else { return Vec::new() };
-        let at_home = |cluster: &&ClusterId| {
+        track.members.clusters(|cluster, _| {
             track.whole.is_some() || self.home(&id.place, cluster) == Some(&id.endpoint)
-        };
-        track.members.keys().filter(at_home).cloned().collect()
+        })
     }
 
     pub(super) fn feed(&self, id: &FeedId) -> Option<&Feed> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use mailboat_object::key::{ClusterId, Key, KindId};
 
 use super::bindings::{Aside, Bindings, is_bindings, kind_of_bindings};
+use super::by_cluster::ByCluster;
 use super::entries::Entries;
 use super::entry::{Address, Entry, Outcome};
 use super::track::{Feed, Former, Member, Strength, Track};
@@ -58,7 +59,7 @@ impl Store {
             nature,
             server: None,
             endpoints: BTreeSet::new(),
-            homes: BTreeMap::new(),
+            homes: ByCluster::default(),
             left: VecDeque::new(),
             bindings: Bindings::default(),
         });
@@ -157,9 +158,8 @@ impl Store {
             track.former.insert(endpoint, Former::of(&feed));
         }
         self.settle(place, kind, Whom::Nobody, out);
-        let shelves = self.shelves.get(kind).into_iter().flatten();
-        let clusters: Vec<ClusterId> =
-            shelves.filter(|(_, shelf)| shelf.place == *place).map(|(cluster, _)| cluster.clone()).collect();
+        let here = |shelves: &ByCluster<Shelf>| shelves.clusters(|_, shelf| shelf.place == *place);
+        let clusters = self.shelves.get(kind).map(here).unwrap_or_default();
         for cluster in clusters {
             let Some(shelf) = self.shelves.get_mut(kind).and_then(|shelves| shelves.remove(&cluster)) else {
                 continue;
@@ -172,7 +172,7 @@ impl Store {
         if let Some(track) = self.track_mut(place, kind) {
             track.members.values_mut().for_each(|member| drop(member.take_held()));
         }
-        if self.shelves.get(kind).is_some_and(BTreeMap::is_empty) {
+        if self.shelves.get(kind).is_some_and(ByCluster::is_empty) {
             self.shelves.remove(kind);
         }
     }
@@ -184,7 +184,7 @@ impl Store {
         }
         for (kind, tracks) in &mut self.tracks {
             let Some(track) = tracks.get_mut(place).filter(|track| track.whole.is_none()) else { continue };
-            if !track.members.contains_key(cluster) {
+            if !track.members.contains(cluster) {
                 continue;
             }
             let Some(mut member) = track.forget(cluster) else { continue };
@@ -258,7 +258,7 @@ impl Store {
             ("kinds", self.tracks.len()),
             ("tracks", tracks().count()),
             ("members", tracks().map(|track| track.members.len() + track.awaiting.len()).sum()),
-            ("shelves", self.shelves.len() + self.shelves.values().map(BTreeMap::len).sum::<usize>()),
+            ("shelves", self.shelves.len() + self.shelves.values().map(ByCluster::len).sum::<usize>()),
             ("entries", self.len()),
             ("remembered", self.remembered.values().map(BTreeMap::len).sum()),
             ("homes", of_places(|place| place.homes.len())),

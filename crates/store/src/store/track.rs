@@ -1,12 +1,13 @@
 //! What has been read of one kind at one place, and what that says about objects that were not shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::key::{ClusterId, Key, Name, Version};
 use mailboat_object::object::Object;
 
 use super::Unlisted;
+use super::by_cluster::ByCluster;
 use super::entry::Address;
 use crate::interest::{EndpointId, Filter};
 use crate::mutation::{Mutation, broken};
@@ -241,9 +242,9 @@ pub(super) struct Track {
     pub(super) feeds: BTreeMap<EndpointId, Feed>,
     /// How far endpoints had come that are no longer there.
     pub(super) former: BTreeMap<EndpointId, Former>,
-    pub(super) members: BTreeMap<ClusterId, Member>,
+    pub(super) members: ByCluster<Member>,
     /// Members that are engaged since a version that was not read yet.
-    pub(super) awaiting: BTreeSet<ClusterId>,
+    pub(super) awaiting: ByCluster<()>,
     /// The identities under which bindings show the kind now, and in how many clusters each.
     identities: BTreeMap<Name, usize>,
     /// The identity that a binding named last: that of the export, and so of what a view shows.
@@ -263,8 +264,8 @@ impl Track {
             filter: Filter::All,
             feeds: BTreeMap::new(),
             former: BTreeMap::new(),
-            members: BTreeMap::new(),
-            awaiting: BTreeSet::new(),
+            members: ByCluster::default(),
+            awaiting: ByCluster::default(),
             identities: BTreeMap::new(),
             newest: None,
             unvouched: BTreeMap::new(),
@@ -275,7 +276,7 @@ impl Track {
     pub(super) fn member(&mut self, cluster: &ClusterId) -> &mut Member {
         let announced = self.unbound();
         let total = self.standing(Past::Doubted).is_err_and(Doubt::is_total);
-        self.members.entry(cluster.clone()).or_insert_with(|| Member {
+        self.members.of(cluster, || Member {
             bond: Bond::Never,
             identity: None,
             odd: None,
