@@ -1,5 +1,6 @@
 //! `cargo xtask generate`: the files that are made from code, written or compared.
 
+mod columns;
 mod openapi;
 
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask generate             write them
   cargo xtask generate --check     exit with 1 if a file is stale, and name it
-  cargo xtask generate --openapi   fetch the OpenAPI documents of the testbed's Kubernetes anew";
+  cargo xtask generate --openapi   fetch what the testbed's servers say of their kinds anew";
 
 /// Write the generated files, or check that they are current.
 ///
@@ -38,8 +39,9 @@ pub(crate) struct Arguments {
     /// Write nothing; exit with 1 if a file is not current, and name it
     #[arg(long, conflicts_with = "openapi")]
     check: bool,
-    /// Fetch the OpenAPI documents that the compute schemas are made from, out of a real kube-apiserver, and write
-    /// nothing else: run the command once more without this to make the schemas from them
+    /// Fetch the OpenAPI documents that the compute schemas are made from, out of a real kube-apiserver, and the columns of
+    /// its tables and of kcp's, and write nothing else: run the command once more without this to make the schemas from
+    /// them
     #[arg(long)]
     openapi: bool,
 }
@@ -48,7 +50,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, repository: &Repository) -> Result<Verdict> {
     let progress = Progress::begin();
     if arguments.openapi {
-        let stale = compare(&repository.root, openapi::fetch(&progress)?, &[])?;
+        let stale = compare(&repository.root, openapi::fetch(&repository.root, &progress)?, &[])?;
         mend(&stale, &repository.root, &progress)?;
         // The documents are compiled into this program: only its next build knows the new ones.
         progress.say(format!("`{COMMAND}` makes the schemas from them"));

@@ -277,7 +277,11 @@ const PROMISES: [Promise; 23] = [
             "definitions: its columns are printed",
             "definitions: null and empty values",
         ],
-        refused: &["definitions: definitions that cannot be", "definitions: rules in CEL are enforced"],
+        refused: &[
+            "malformed: definitions that cannot be",
+            "malformed: definitions whose schemas say too little or too much",
+            "definitions: rules in CEL are enforced",
+        ],
     },
     Promise {
         line: Line::Discovery,
@@ -347,6 +351,11 @@ pub fn gaps(files: &[File]) -> Vec<String> {
         gaps.push(format!("{requests} requests and watches are compared whole, {REQUESTS_MIN} are needed"));
     }
     gaps
+}
+
+/// Whether a case is said to show a refusal. Its answers have to hold one.
+pub fn is_refused(case: &str) -> bool {
+    PROMISES.iter().any(|promise| promise.refused.contains(&case))
 }
 
 /// How many requests and watches are sent, and their answers compared whole.

@@ -21,6 +21,8 @@ static TIME: LazyLock<Regex> =
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern("^([0-9]+[smhd])+$"));
 /// An address of a Service, which is drawn by lot.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.[0-9]+\.[0-9]+\.[0-9]+\b"));
+/// A port on all nodes, which is drawn, too, as a cell of a Service shows it.
+static NODE_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([0-9]+):3[0-9]{4}/(TCP|UDP|SCTP)\b"));
 /// By which a content is known: `"9F…"` as an ETag, `hash=9F…` in an address.
 static MARK: LazyLock<Regex> = LazyLock::new(|| pattern("(\"|hash=)[0-9A-F]{16,}\\b"));
 static VERSIONS: LazyLock<Regex> = LazyLock::new(|| {
@@ -164,6 +166,9 @@ impl Plain {
     fn cell(&mut self, cell: &Value) -> Value {
         match cell {
             Value::String(text) if AGE.is_match(text) => "<age>".into(),
+            Value::String(text) if NODE_PORT.is_match(text) => {
+                NODE_PORT.replace_all(text, "$1:<port>/$2").into_owned().into()
+            }
             cell => self.value(cell),
         }
     }
@@ -207,7 +212,9 @@ mod tests {
         assert_eq!(plain.text("too old resource version: 1 (1234)"), "too old resource version: <version>");
         assert_eq!(plain.text("\"9F86D081884C7D65\""), "\"<mark>\"");
         assert_eq!(plain.text("/openapi/v3/api/v1?hash=9F86D081884C7D65"), "/openapi/v3/api/v1?hash=<mark>");
-        let table = json!({ "kind": "Table", "rows": [{ "cells": ["a", "2m3s", 4] }] });
-        assert_eq!(plain.value(&table)["rows"][0]["cells"], json!(["a", "<age>", 4]));
+        let table =
+            json!({ "kind": "Table", "rows": [{ "cells": ["a", "2m3s", 4, "80:30257/TCP,53/UDP"] }] });
+        let shown = json!(["a", "<age>", 4, "80:<port>/TCP,53/UDP"]);
+        assert_eq!(plain.value(&table)["rows"][0]["cells"], shown);
     }
 }

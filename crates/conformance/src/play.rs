@@ -49,6 +49,8 @@ pub(crate) struct Heard {
     pub(crate) step: usize,
     /// The answer, without what no two servers share.
     pub(crate) answer: Value,
+    /// Something was asked for that cannot be, and that was said.
+    pub(crate) refused: bool,
 }
 
 /// A case on its way.
@@ -90,8 +92,9 @@ pub(crate) async fn play(
     for (step, taken) in case.steps.iter().enumerate() {
         playing.only.clear();
         if let Some(answer) = playing.step(&taken.action).await {
+            let refused = is_refusal(&answer);
             let answer = playing.confined(answer);
-            heard.push(Heard { step, answer });
+            heard.push(Heard { step, answer, refused });
         }
     }
     heard
@@ -308,6 +311,13 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether an answer refuses what was asked for, or tells a watch that it cannot go on.
+fn is_refusal(answer: &Value) -> bool {
+    let ends = |event: &Value| event["type"] == "ERROR";
+    answer["code"].as_u64().is_some_and(|code| code >= 400)
+        || answer["events"].as_array().is_some_and(|events| events.iter().any(ends))
 }
 
 /// Whether a case mentions a placeholder.

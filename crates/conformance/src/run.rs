@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use mailboat_testkit::{EdgeSpec, World, wait_until};
 use serde_json::{Value, json};
 
+use crate::coverage;
 use crate::difference::{self, Difference};
 use crate::known::{self, Known};
 use crate::play::{Heard, mentions, play};
@@ -384,6 +385,9 @@ fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut
             differences.push(format!("    line {}: {}", step.line, step.text));
             differences.extend(found.iter().map(|found| format!("      {found}")));
         }
+    }
+    if coverage::is_refused(&case.to_string()) && !real.iter().any(|heard| heard.refused) {
+        differences.push("    it is to show a refusal (src/coverage.rs), and nothing is refused".to_owned());
     }
     let requests = case.steps.iter().filter(|step| !matches!(step.action, Action::Let { .. })).count();
     Outcome { case: case.to_string(), answers: requests, took: Duration::ZERO, differences }

@@ -1,19 +1,20 @@
 //! The kinds that Kubernetes knows by itself, as a real server describes them.
 //!
 //! `data/kubernetes.json` holds what kube-apiserver 1.36 answers to discovery and under `/openapi/v3`, cut down to the kinds
-//! that are served here and to the first sentence of each description.
+//! that are served here and to the first sentence of each description; `data/columns.json` the columns of their tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_machinery::schema::BadSchema;
-use mailboat_machinery::{Generation, Kind, Naming, builtin};
+use mailboat_machinery::{Column, Flavor, Generation, Kind, Naming, builtin};
 use mailboat_object::{KindId, Name};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 const KUBERNETES: &str = include_str!("../data/kubernetes.json");
+const COLUMNS: &str = include_str!("../data/columns.json");
 
 /// Why the kinds of Kubernetes cannot be served: the program was put together wrongly.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +72,49 @@ struct Subresource {
     subresource: String,
 }
 
-/// All kinds of Kubernetes, with their schemas.
-pub fn kinds() -> Result<Vec<Arc<Kind>>, BadCatalog> {
+/// What tables of each kind show (`RESOURCE` or `RESOURCE.GROUP`).
+type Tables = BTreeMap<String, Vec<RecordedColumn>>;
+
+/// What the servers' tables show; of kcp's, those that differ.
+#[derive(Deserialize)]
+struct RecordedTables {
+    kubernetes: Tables,
+    kcp: Tables,
+}
+
+#[derive(Deserialize)]
+struct RecordedColumn {
+    name: String,
+    #[serde(rename = "type")]
+    value_type: String,
+    format: String,
+    description: String,
+    priority: i64,
+}
+
+impl RecordedTables {
+    /// The columns of a kind's tables as a server shows them.
+    fn columns(&mut self, flavor: Flavor, kind: &KindId) -> Arc<[Column]> {
+        let name = match kind.group() {
+            "" => kind.resource().to_owned(),
+            group => format!("{}.{group}", kind.resource()),
+        };
+        let own = if flavor == Flavor::Kcp { self.kcp.remove(&name) } else { None };
+        let found = own.or_else(|| self.kubernetes.remove(&name)).unwrap_or_default();
+        let column = |column: RecordedColumn| Column {
+            name: column.name,
+            value_type: column.value_type,
+            format: column.format,
+            description: column.description,
+            priority: column.priority,
+            path: String::new(),
+        };
+        found.into_iter().map(column).collect()
+    }
+}
+
+/// All kinds of Kubernetes, with their schemas, as a server shows them.
+pub fn kinds(flavor: Flavor) -> Result<Vec<Arc<Kind>>, BadCatalog> {
     let catalog: Catalog = serde_json::from_str(KUBERNETES)?;
     let mut kinds: Vec<Kind> = Vec::new();
     for group in &catalog.groups {
@@ -85,6 +127,13 @@ pub fn kinds() -> Result<Vec<Arc<Kind>>, BadCatalog> {
                     None => kinds.push(kind),
                 }
             }
+        }
+    }
+    let mut tables: RecordedTables = serde_json::from_str(COLUMNS)?;
+    for kind in &mut kinds {
+        let columns = tables.columns(flavor, &kind.id);
+        for version in &mut kind.versions {
+            version.columns = Arc::clone(&columns);
         }
     }
     join(&mut kinds);
@@ -177,7 +226,7 @@ mod tests {
 
     #[test]
     fn all_kinds_compile() {
-        let kinds = kinds().unwrap();
+        let kinds = kinds(Flavor::Kubernetes).unwrap();
         assert!(kinds.len() > 50, "{}", kinds.len());
         let deployments = kinds.iter().find(|kind| kind.id == KindId::new("apps", "deployments")).unwrap();
         assert!(

@@ -76,7 +76,7 @@ pub async fn cluster(mut storage: impl Storage, options: Options) -> Result<Open
     let accounts = Accounts::new(SigningKey::of(&mut storage)?, ISSUER);
     let settings = settings(Flavor::Kubernetes);
     let mut machine = storage::load(&mut storage, settings)?;
-    machine.serve(&id, catalog::kinds()?);
+    machine.serve(&id, catalog::kinds(Flavor::Kubernetes)?);
     let gate = Gate::new(&machine, [], accounts, options.tokens);
     let heard = gate.follower();
     let serving = Serving::Cluster(id.clone());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use mailboat_machinery::Kinds;
 
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, Keeper};
 
 /// How many answers are remembered. Mailboxes pass through as many sets of kinds as they have bindings.
 const REMEMBERED: usize = 32;
@@ -33,7 +33,8 @@ impl Discovered {
             known.iter().find(same).map(|known| known.content.clone())
         };
         found.unwrap_or_else(|| {
-            let document = Discovery::of(kinds.values()).aggregated(core);
+            // This form does not say how objects are kept.
+            let document = Discovery::of(kinds.values(), Keeper::Cluster).aggregated(core);
             let content = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= REMEMBERED {
@@ -66,7 +67,8 @@ mod tests {
         let told = |kinds: &Arc<Kinds>, core: bool| discovered.aggregated(kinds, core);
         let (few, many) = (kinds(&["boats"]), kinds(&["boats", "ships"]));
         for all in [&few, &many, &few] {
-            let fresh = serde_json::to_vec(&Discovery::of(all.values()).aggregated(false)).unwrap();
+            let fresh =
+                serde_json::to_vec(&Discovery::of(all.values(), Keeper::Cluster).aggregated(false)).unwrap();
             assert_eq!(told(all, false), fresh);
         }
         assert_ne!(told(&few, false), told(&few, true));
@@ -77,7 +79,7 @@ mod tests {
         assert_eq!(discovered.0.lock().unwrap().len(), REMEMBERED);
         assert_eq!(
             told(&many, true),
-            serde_json::to_vec(&Discovery::of(many.values()).aggregated(true)).unwrap()
+            serde_json::to_vec(&Discovery::of(many.values(), Keeper::Cluster).aggregated(true)).unwrap()
         );
     }
 }

@@ -136,19 +136,31 @@ const PARTS: &[NativePart] = &[
     ),
 ];
 
+/// Who keeps the objects: kcp's servers name a kind's home as well when they say in which form.
+#[derive(Clone, Copy)]
+pub(crate) enum Keeper<'c> {
+    /// One plain cluster.
+    Cluster,
+    /// A workspace, by its cluster.
+    Workspace(&'c str),
+    /// The view of an export, by the cluster in which this is.
+    View(&'c str),
+}
+
 impl Discovery {
     /// What is served when these kinds are.
-    pub(crate) fn of<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Self {
+    pub(crate) fn of<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>, keeper: Keeper<'_>) -> Self {
         let mut groups: BTreeMap<String, BTreeMap<String, Vec<Resource>>> = BTreeMap::new();
         let mut has_machines = false;
         for kind in kinds {
             has_machines |= kind.id == KindId::new("", "nodes") && kind.origin == Origin::Native;
             let group = groups.entry(kind.id.group().to_owned()).or_default();
             for version in &kind.versions {
-                group
-                    .entry(version.name.to_string())
-                    .or_default()
-                    .push(Resource::stored(kind, &version.name));
+                group.entry(version.name.to_string()).or_default().push(Resource::stored(
+                    kind,
+                    &version.name,
+                    keeper,
+                ));
             }
         }
         for (group, resource, kind, namespaced) in REVIEWS {
@@ -275,7 +287,7 @@ impl Group {
 }
 
 impl Resource {
-    fn stored(kind: &Kind, version: &str) -> Self {
+    fn stored(kind: &Kind, version: &str, keeper: Keeper<'_>) -> Self {
         let mut parts = Vec::new();
         let part = |name, group: &str, version: &str, kind: &str, verbs| Part {
             name,
@@ -312,7 +324,7 @@ impl Resource {
             kind: kind.name.to_string(),
             namespaced: kind.namespaced,
             verbs: if custom { CUSTOM_VERBS.into() } else { native_verbs.collect() },
-            storage: Some(storage_hash(kind)),
+            storage: Some(storage_hash(kind, version, keeper)),
             short: texts(&kind.naming.short),
             categories: texts(&kind.naming.categories),
             parts,
@@ -397,13 +409,31 @@ impl Resource {
     }
 }
 
-fn storage_hash(kind: &Kind) -> String {
+/// By which clients see that objects are kept in another form than before.
+fn storage_hash(kind: &Kind, version: &str, keeper: Keeper<'_>) -> String {
     use base64::Engine as _;
     use sha2::Digest as _;
-    let version = kind.versions.first().map_or("", |version| version.name.as_str());
     let group = kind.kept_as.as_ref().unwrap_or(&kind.id).group();
-    let hash = sha2::Sha256::digest(format!("{group}/{version}/{}", kind.name));
-    base64::prelude::BASE64_STANDARD.encode(&hash[..8])
+    let kept = match kind.versions.first() {
+        // Real servers keep definitions as older ones read them.
+        _ if kind.id == KindId::new("apiextensions.k8s.io", "customresourcedefinitions") => "v1beta1",
+        first => first.map_or("", |version| version.name.as_str()),
+    };
+    let name = &kind.name;
+    let text = match keeper {
+        Keeper::Cluster => format!("{group}/{kept}/{name}"),
+        Keeper::Workspace(_) if kind.origin == Origin::Native => format!("/{group}/{kept}/{name}"),
+        Keeper::Workspace(own) => {
+            let home = match group {
+                _ if kind.definition.is_some() => own,
+                "apis.kcp.io" | "core.kcp.io" => "system:system-crds",
+                _ => "system:bound-crds",
+            };
+            format!("{home}/{}/{kept}/{name}", joined(group, kept))
+        }
+        Keeper::View(home) => format!("{home}/{group}/{version}/{name}"),
+    };
+    base64::prelude::BASE64_STANDARD.encode(&sha2::Sha256::digest(text)[..8])
 }
 
 fn set_texts(value: &mut Value, member: &str, texts: &[String]) {
@@ -448,8 +478,8 @@ mod tests {
 
     #[test]
     fn both_forms_tell_the_same() {
-        let kinds = crate::catalog::kinds().unwrap();
-        let discovery = Discovery::of(&kinds);
+        let kinds = crate::catalog::kinds(mailboat_machinery::Flavor::Kubernetes).unwrap();
+        let discovery = Discovery::of(&kinds, Keeper::Cluster);
         let aggregated = discovery.aggregated(false);
         for group in aggregated["items"].as_array().unwrap() {
             let name = group["metadata"]["name"].as_str().unwrap();

@@ -7,6 +7,7 @@ use mailboat_object::{ClusterId, KindId};
 
 use crate::access::user::CLUSTER_EXTRA;
 use crate::access::{Asked, User};
+use crate::discovery::Keeper;
 use crate::handle::not_allowed;
 use crate::hub::{Hub, Serving};
 use crate::path::{Asked as AskedFor, ObjectPath, decoded};
@@ -202,6 +203,16 @@ impl Place {
             (_, Serving::Workspaces(_), None) => machine.kinds(&ClusterId::new(ROOT)).cloned().collect(),
             (_, _, Some(cluster)) => machine.kinds(cluster).cloned().collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Who keeps the objects that are seen there.
+    pub(crate) fn keeper(&self, hub: &Hub) -> Keeper<'_> {
+        match (&self.view, hub.serving(), &self.cluster) {
+            (_, Serving::Cluster(_), _) => Keeper::Cluster,
+            (Some(Sight::Export(view)), ..) => Keeper::View(&view.export.cluster.0),
+            (_, _, Some(cluster)) => Keeper::Workspace(&cluster.0),
+            (_, _, None) => Keeper::Workspace(ROOT),
         }
     }
 

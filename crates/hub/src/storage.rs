@@ -51,6 +51,11 @@ pub trait Storage: Send + 'static {
     /// The value under such a name.
     fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError>;
 
+    /// Is called when nothing was stored for a moment: makes that a crash from now on costs the next start little.
+    fn rest(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Everything as it is now, to be written to a file later, beside further commits.
     fn snapshot(&self) -> Result<Snapshot, StorageError>;
 }

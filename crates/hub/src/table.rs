@@ -7,6 +7,7 @@ mod path;
 use std::sync::Arc;
 
 use mailboat_machinery::{Column, Kind, KindVersion, List, Origin, Stored, TypeMeta};
+use mailboat_object::KindId;
 use serde_json::{Value, json};
 
 pub(crate) use path::values;
@@ -16,6 +17,15 @@ const NAME: &str = "Name must be unique within a namespace. Is required when cre
     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
     intended for creation idempotence and configuration definition. Cannot be updated. More info: \
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+/// What the column tells that shows when an object was made.
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not \
+    guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is \
+    represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+/// What the columns of a scale tell.
+const DESIRED: &str = "replicas is the desired number of instances for the scaled object.";
+const AVAILABLE: &str = "replicas is the actual number of observed instances of the scaled object.";
 
 /// Which part of the object goes with each row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,11 +44,15 @@ pub(crate) struct Columns {
     definitions: Value,
     cells: Vec<Cell>,
     version: KindVersion,
+    /// Rows tell whether their object has come to its end.
+    has_ends: bool,
 }
 
 enum Cell {
     Name,
-    Native(fn(&Value, u64) -> Value),
+    Native(native::Cell),
+    /// Nobody knows how it is made.
+    Missing,
     /// A value of a type, at a path.
     At(String, String),
 }
@@ -46,39 +60,30 @@ enum Cell {
 impl Columns {
     /// The columns of a kind in a version.
     pub(crate) fn of(kind: &Kind, version: &KindVersion) -> Self {
-        let (mut definitions, mut cells) = (Vec::new(), Vec::new());
-        let kept = kind.kept_as.as_ref().unwrap_or(&kind.id);
-        // What an event is called matters least.
-        let named_last = kind.origin == Origin::Native && native::are_named_last(kept);
-        if !named_last {
-            definitions.push(name_column(0));
-            cells.push(Cell::Name);
-        }
-        if kind.origin == Origin::Native {
-            for (name, value_type, priority, cell) in native::columns(kept) {
-                definitions.push(json!({
-                    "name": name, "type": value_type, "format": "", "description": "", "priority": priority,
-                }));
-                cells.push(Cell::Native(*cell));
+        let (mut definitions, mut cells): (Vec<Value>, Vec<Cell>) = (Vec::new(), Vec::new());
+        let native = kind.origin == Origin::Native;
+        if native {
+            let kept = kind.kept_as.as_ref().unwrap_or(&kind.id);
+            for column in version.columns.iter() {
+                definitions.push(definition(column, column.description.clone()));
+                cells.push(native::cell(kept, &column.name).map_or(Cell::Missing, Cell::Native));
             }
         } else {
+            definitions.push(name_column());
+            cells.push(Cell::Name);
             for column in version.columns.iter() {
-                definitions.push(definition(column));
+                definitions.push(definition(column, described(column)));
                 cells.push(Cell::At(column.value_type.clone(), column.path.clone()));
             }
             if version.columns.is_empty() {
-                let path = ".metadata.creationTimestamp";
                 definitions.push(json!({
-                    "name": "Age", "type": "date", "format": "", "description": "", "priority": 0,
+                    "name": "Age", "type": "date", "format": "", "description": AGE, "priority": 0,
                 }));
-                cells.push(Cell::At("date".to_owned(), path.to_owned()));
+                cells.push(Cell::At("date".to_owned(), ".metadata.creationTimestamp".to_owned()));
             }
         }
-        if named_last {
-            definitions.push(name_column(1));
-            cells.push(Cell::Name);
-        }
-        Self { definitions: definitions.into(), cells, version: version.clone() }
+        let has_ends = native && kind.id == KindId::new("", "pods");
+        Self { definitions: definitions.into(), cells, version: version.clone(), has_ends }
     }
 
     /// A table of these objects. Readers of a stream need the columns only once.
@@ -110,25 +115,30 @@ impl Columns {
         let cells = self.cells.iter().map(|cell| cell.value(object, shown, now_seconds));
         let cells: Vec<Value> = cells.collect();
         let type_meta = match include {
-            Include::Nothing => return json!({ "cells": cells, "object": null }),
-            Include::Metadata => TypeMeta::MetadataOnly,
-            Include::Object => TypeMeta::Version(&self.version.api_version),
+            Include::Nothing => None,
+            Include::Metadata => Some(TypeMeta::MetadataOnly),
+            Include::Object => Some(TypeMeta::Version(&self.version.api_version)),
         };
         // What is written here is made of JSON values alone.
-        let shown = serde_json::to_value(shown.shown(type_meta)).unwrap_or_default();
-        json!({ "cells": cells, "object": shown })
+        let shown = type_meta.map(|told| serde_json::to_value(shown.shown(told)).unwrap_or_default());
+        let mut row = json!({ "cells": cells, "object": shown });
+        let end = if self.has_ends { native::end_of_pod(object.body()) } else { None };
+        if let Some(conditions) = end {
+            row["conditions"] = conditions;
+        }
+        row
     }
 }
 
 /// The column of names.
-pub(crate) fn name_column(priority: i64) -> Value {
-    json!({ "name": "Name", "type": "string", "format": "name", "priority": priority, "description": NAME })
+pub(crate) fn name_column() -> Value {
+    json!({ "name": "Name", "type": "string", "format": "name", "priority": 0, "description": NAME })
 }
 
 /// A scale as a table.
 pub(crate) fn of_scale(scale: &Value, now_seconds: u64) -> Value {
     let metadata = &scale["metadata"];
-    let definition = |name: &str, value_type: &str| json!({ "name": name, "type": value_type, "format": "", "priority": 0, "description": "" });
+    let definition = |name: &str, value_type: &str, description: &str| json!({ "name": name, "type": value_type, "format": "", "priority": 0, "description": description });
     let cells = json!([
         metadata["name"],
         scale["spec"]["replicas"].as_u64().unwrap_or_default(),
@@ -139,8 +149,8 @@ pub(crate) fn of_scale(scale: &Value, now_seconds: u64) -> Value {
         "kind": "Table", "apiVersion": "meta.k8s.io/v1",
         "metadata": { "resourceVersion": metadata["resourceVersion"] },
         "columnDefinitions": [
-            definition("Name", "string"), definition("Desired", "integer"),
-            definition("Available", "integer"), definition("Age", "string"),
+            definition("Name", "string", NAME), definition("Desired", "integer", DESIRED),
+            definition("Available", "integer", AVAILABLE), definition("Age", "string", AGE),
         ],
         "rows": [{
             "cells": cells,
@@ -155,6 +165,7 @@ impl Cell {
         match self {
             Self::Name => kept.key.name.as_str().into(),
             Self::Native(cell) => cell(kept.body(), now_seconds),
+            Self::Missing => Value::Null,
             Self::At(value_type, path) => custom_value(shown.body(), value_type, path, now_seconds),
         }
     }
@@ -174,12 +185,16 @@ fn custom_value(body: &Value, value_type: &str, path: &str, now_seconds: u64) ->
     }
 }
 
-fn definition(column: &Column) -> Value {
-    let description = if column.description.is_empty() {
+/// What a column of somebody's own tells.
+fn described(column: &Column) -> String {
+    if column.description.is_empty() {
         format!("Custom resource definition column (in JSONPath format): {}", column.path)
     } else {
         column.description.clone()
-    };
+    }
+}
+
+fn definition(column: &Column, description: String) -> Value {
     json!({
         "name": column.name, "type": column.value_type, "format": column.format,
         "description": description, "priority": column.priority,

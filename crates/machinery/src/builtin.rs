@@ -14,6 +14,7 @@ mod pod;
 mod pod_section;
 mod rights;
 mod storage;
+pub(crate) mod times;
 mod workload;
 
 use mailboat_object::KindId;
@@ -184,6 +185,7 @@ pub fn rules(kind: &KindId) -> Rules {
             status: with_status(&[&["spec"]]),
             returns_deleted: true,
             defaults: Some(storage::default_volume),
+            prepare: Some(storage::prepare_volume),
             ..common
         },
         ("", "nodes" | "resourcequotas") => {
@@ -246,6 +248,9 @@ pub fn rules(kind: &KindId) -> Rules {
             }),
             ..common
         },
+        ("apps", "controllerrevisions") => {
+            Rules { generation: Generation::None, check: Some(workload::check_revision), ..common }
+        }
         ("batch", "jobs") => Rules {
             generation: Generation::Spec,
             status: with_status(&[&["spec"]]),

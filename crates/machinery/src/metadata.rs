@@ -363,7 +363,8 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
     for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
+/// What is wrong with a name.
+pub(crate) fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
     let mut errors = Vec::new();
     let (longest, fits, what) = match rule {
         NameRule::Subdomain => (253, name.split('.').all(is_label), SUBDOMAIN),

@@ -6,6 +6,7 @@
 
 mod admit;
 mod empty;
+mod format;
 mod meta;
 mod parse;
 pub(crate) mod rule;
@@ -19,6 +20,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub use admit::Admission;
+use format::Format;
 pub use parse::{BadSchema, Origin};
 pub use rule::left_out;
 
@@ -155,6 +157,12 @@ pub(crate) struct Limits {
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
     pub pattern: Option<Regex>,
+    pub format: Option<Format>,
+    /// Schemas of which all, some, exactly one and none have to hold as well.
+    pub all_of: Vec<NodeId>,
+    pub any_of: Vec<NodeId>,
+    pub only_one_of: Vec<NodeId>,
+    pub not: Option<NodeId>,
     /// Rules in CEL.
     pub rules: Vec<Arc<rule::Rule>>,
 }

@@ -1,24 +1,25 @@
-//! The OpenAPI documents that the compute schemas are made from, fetched anew from a real kube-apiserver.
+//! What real servers say of their kinds, fetched anew: the OpenAPI documents that the compute schemas are made from, and the
+//! columns of tables.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use mailboat_api::generate::{openapi_sources, trim_openapi};
 use mailboat_testkit::{ADMIN, EdgeSpec, World};
 
-use super::GeneratedFile;
+use super::{GeneratedFile, columns};
 use crate::progress::Progress;
 use crate::testbed::BackgroundBuild;
 
 /// The name of the cluster that is asked.
 const EDGE: &str = "openapi";
 
-/// Starts a kube-apiserver, asks it for every document, and trims them to what is kept.
-pub(super) fn fetch(progress: &Progress) -> Result<Vec<GeneratedFile>> {
+/// Starts a kube-apiserver and a kcp, asks for every document and table, and trims them to what is kept.
+pub(super) fn fetch(root: &Path, progress: &Progress) -> Result<Vec<GeneratedFile>> {
     BackgroundBuild::begin(progress)?.finish()?;
-    progress.say("starting a kube-apiserver …");
+    progress.say("starting a kube-apiserver and a kcp …");
     tokio::runtime::Runtime::new().context("no async runtime can be started")?.block_on(async {
-        let world = World::builder().edge_with(EdgeSpec::bare(EDGE)).start().await?;
+        let world = World::builder().center().edge_with(EdgeSpec::bare(EDGE)).start().await?;
         let client = world.edge(EDGE).client(ADMIN).await?;
         let mut files = Vec::new();
         for source in openapi_sources() {
@@ -33,6 +34,8 @@ pub(super) fn fetch(progress: &Progress) -> Result<Vec<GeneratedFile>> {
             });
         }
         progress.say(format!("{} documents fetched", files.len()));
+        let kcp = world.center().client(ADMIN, "root").await?;
+        files.push(columns::record(root, &client, &kcp).await?);
         Ok(files)
     })
 }

@@ -25,7 +25,7 @@ pub(super) fn about(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<Answer, Status> {
-    let discovery = || hub.peek(|machine| Discovery::of(&place.kinds(hub, machine)));
+    let discovery = || hub.peek(|machine| Discovery::of(&place.kinds(hub, machine), place.keeper(hub)));
     let aggregated =
         || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
     let whole = |core: bool| {

@@ -65,7 +65,7 @@ fn component((name, wrong): &(&str, Option<&str>)) -> Value {
 fn table(found: &[&(&str, Option<&str>)]) -> Value {
     let column = |(name, description): (&str, &str)| json!({ "name": name, "type": "string", "format": "", "description": description, "priority": 0 });
     let columns: Vec<Value> =
-        std::iter::once(table::name_column(0)).chain(COLUMNS.into_iter().map(column)).collect();
+        std::iter::once(table::name_column()).chain(COLUMNS.into_iter().map(column)).collect();
     let row = |(name, wrong): &&(&str, Option<&str>)| {
         let status = if wrong.is_none() { "Healthy" } else { "Unhealthy" };
         json!({

@@ -38,6 +38,8 @@ pub struct Disk {
     path: PathBuf,
     open: Open,
     state: State,
+    /// Something was written since the file was last left so that it is opened quickly after a crash.
+    stirred: bool,
     open_again: Box<dyn Fn() -> Result<Database, StorageError> + Send>,
 }
 
@@ -87,7 +89,8 @@ impl Disk {
     ) -> Result<Self, StorageError> {
         let database = open_again()?;
         let state = guarded(&path, || read_state(&database, &path))?;
-        Ok(Self { path, open: Open::Yes(database), state, open_again })
+        // A file that was left in the middle of something was put right as it was opened, which it does not remember.
+        Ok(Self { path, open: Open::Yes(database), state, stirred: true, open_again })
     }
 
     /// The file that holds everything.
@@ -153,12 +156,24 @@ impl Disk {
         &mut self,
         act: impl FnOnce(&Path, &redb::WriteTransaction) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
+        self.stirred = true;
+        self.write_as(false, act)
+    }
+
+    /// The same; with a map of the file beside it, if asked for, which spares the next start after a crash going through
+    /// all of it twice.
+    fn write_as(
+        &mut self,
+        with_map: bool,
+        act: impl FnOnce(&Path, &redb::WriteTransaction) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
         self.recover()?;
         let path = self.path.clone();
         let database = self.database()?;
         let written = guarded(&path, || {
-            let transaction =
+            let mut transaction =
                 database.begin_write().map_err(|error| StorageError::of(&path, "written", error))?;
+            transaction.set_quick_repair(with_map);
             act(&path, &transaction)?;
             transaction.commit().map_err(|error| StorageError::of(&path, "written", error))
         });
@@ -257,6 +272,16 @@ impl Storage for Disk {
 
     fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
         Ok(self.all_kept()?.remove(name))
+    }
+
+    fn rest(&mut self) -> Result<(), StorageError> {
+        if !self.stirred {
+            return Ok(());
+        }
+        let state = self.state;
+        self.write_as(true, |path, transaction| write_state(path, transaction, state))?;
+        self.stirred = false;
+        Ok(())
     }
 
     fn snapshot(&self) -> Result<Snapshot, StorageError> {

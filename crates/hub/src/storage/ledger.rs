@@ -4,9 +4,10 @@
 //! commit, so that a hundred concurrent writers cost one sync and not a hundred.
 
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use mailboat_machinery::{Change, Machine, Stored};
 use mailboat_object::Version;
@@ -16,6 +17,8 @@ use super::{Snapshot, Storage, StorageError};
 
 /// How many changes go together in one commit at most. What one request changes stays together, however many.
 const COMMIT_CHANGES_MAX: usize = 4096;
+/// When nothing was stored for so long, the storage rests.
+const QUIET: Duration = Duration::from_millis(400);
 
 /// A machine whose every change is stored before anybody is told of it.
 ///
@@ -216,8 +219,24 @@ struct Group {
 
 impl Committer {
     fn run(&mut self) {
-        while let Ok(first) = self.received.recv() {
-            let mut next = Some(first);
+        let mut resting = false;
+        loop {
+            let order = if resting {
+                self.received.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                self.received.recv_timeout(QUIET)
+            };
+            let mut next = match order {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => {
+                    // Nobody waits for this. A disk that takes nothing is told of by the next write.
+                    let _ = self.storage.rest();
+                    resting = true;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            resting = false;
             while let Some(order) = next.take() {
                 next = self.carry_out(order);
             }

@@ -371,3 +371,30 @@ fn watchers_are_told_after_the_disk() {
     assert_eq!(ledger.peek(Machine::shown), version);
     assert!(ledger.peek(|machine| machine.get(&key("a")).is_ok()));
 }
+
+#[test]
+fn a_storage_that_rests_is_opened_after_a_crash_without_going_through_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(super::disk::FILE);
+    let (mut machine, mut disk) = open(folder.path()).unwrap();
+    machine.keep_changes();
+    let goes_through = |name: &str| {
+        // As a crash at this moment would leave it.
+        let copy = folder.path().join(name);
+        fs::copy(&file, &copy).unwrap();
+        let found = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&found);
+        let mut builder = redb::Database::builder();
+        builder.set_repair_callback(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        builder.open(&copy).unwrap();
+        found.load(Ordering::Relaxed) > 0
+    };
+    disk.keep(&[("some", b"thing")]).unwrap();
+    assert!(goes_through("stirred"), "this test looks at the wrong thing");
+    disk.rest().unwrap();
+    assert!(!goes_through("resting"));
+    disk.rest().unwrap();
+    assert!(!goes_through("resting-still"));
+}

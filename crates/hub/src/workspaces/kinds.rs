@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mailboat_machinery::machine::kind_from_definition;
-use mailboat_machinery::{Kind, Kinds};
+use mailboat_machinery::{Flavor, Kind, Kinds};
 use mailboat_object::KindId;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const GROUPS: [&str; 6] = [
 ];
 
 pub(super) fn universal() -> Result<Arc<Kinds>, BadCatalog> {
-    let mut kinds: Vec<Arc<Kind>> = catalog::kinds()?
+    let mut kinds: Vec<Arc<Kind>> = catalog::kinds(Flavor::Kcp)?
         .into_iter()
         .filter(|kind| match kind.id.group() {
             "" => CORE.contains(&kind.id.resource()),

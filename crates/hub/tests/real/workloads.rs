@@ -154,7 +154,8 @@ struct Simulated {
 impl Simulated {
     fn new(nodes: usize) -> Self {
         let mut machine = Machine::new(MachineSettings::default());
-        machine.serve(&ClusterId::new("here"), catalog::kinds().unwrap());
+        machine
+            .serve(&ClusterId::new("here"), catalog::kinds(mailboat_machinery::Flavor::Kubernetes).unwrap());
         machine.keep_changes();
         let settings = Settings { nodes, ..Settings::default() };
         let workloads = Workloads::new(ClusterId::new("here"), settings);

@@ -145,6 +145,12 @@ pub(super) fn prepare_pod(pod: &mut Value, old: Option<&Value>) {
     }
     let qos = qos_class(&pod["spec"]);
     pod["status"] = json!({ "phase": "Pending", "qosClass": qos });
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
     let spec = &mut pod["spec"];
     default(spec, "priority", 0);
     default(spec, "preemptionPolicy", "PreemptLowerPriority");

@@ -33,3 +33,10 @@ pub(super) fn default_volume(volume: &mut Value) {
     default(&mut volume["spec"], "persistentVolumeReclaimPolicy", "Retain");
     default(&mut volume["spec"], "volumeMode", "Filesystem");
 }
+
+/// A new volume waits to be made.
+pub(super) fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        volume["status"] = json!({ "phase": "Pending" });
+    }
+}

@@ -216,6 +216,11 @@ pub(super) fn check_daemon_set(new: &Value, old: Option<&Value>) -> Vec<FieldErr
     check_replicated(new, old, "daemonset")
 }
 
+pub(super) fn check_revision(new: &Value, _: Option<&Value>) -> Vec<FieldError> {
+    let is_empty = new["data"].is_null();
+    is_empty.then(|| FieldError::required("data", "data is mandatory")).into_iter().collect()
+}
+
 pub(super) fn check_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     const FREE: [&str; 8] = [
         "replicas",

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::write::Writing;
+use crate::builtin::times;
 use crate::convert::named;
 use crate::metadata::{CLUSTER_ANNOTATION, Incoming};
 use crate::schema::{Admission, Origin};
@@ -106,6 +107,9 @@ impl Writing<'_> {
     fn fill_in(&self, incoming: &mut Incoming) {
         if let Some(defaults) = self.kind.rules.defaults {
             defaults(&mut incoming.body);
+        }
+        if self.kind.origin == Origin::Native {
+            times::say(&self.kind.id, &mut incoming.body);
         }
     }
 

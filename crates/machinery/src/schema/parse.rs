@@ -6,6 +6,7 @@ use mailboat_object::Name;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::format::Format;
 use super::rule::Rule;
 use super::{
     DEDUCED, Field, Form, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType,
@@ -152,7 +153,40 @@ impl<'a> Parser<'a> {
             }
             other => return Err(bad(format!("there is no type {other:?}"))),
         }
+        if self.origin == Origin::Custom {
+            self.checks(schema, path, &mut node)?;
+        }
         Ok(node)
+    }
+
+    /// What a schema of somebody's own asks beside its structure: formats, and other schemas that have to hold or not.
+    fn checks(&mut self, schema: &'a Value, path: &str, node: &mut Node) -> Result<(), BadSchema> {
+        let format =
+            schema["format"].as_str().filter(|_| matches!(schema["type"].as_str(), None | Some("string")));
+        if let Some(format) = format.and_then(Format::of) {
+            node.limits.get_or_insert_default().format = Some(format);
+        }
+        for word in ["allOf", "anyOf", "oneOf"] {
+            let inner = schema[word].as_array().map_or(&[][..], Vec::as_slice);
+            if inner.is_empty() {
+                continue;
+            }
+            let mut nodes = Vec::new();
+            for inner in inner {
+                nodes.push(self.reference(inner, path, true)?);
+            }
+            let limits = node.limits.get_or_insert_default();
+            match word {
+                "allOf" => limits.all_of = nodes,
+                "anyOf" => limits.any_of = nodes,
+                _ => limits.only_one_of = nodes,
+            }
+        }
+        if schema["not"].is_object() {
+            let inner = self.reference(&schema["not"], path, true)?;
+            node.limits.get_or_insert_default().not = Some(inner);
+        }
+        Ok(())
     }
 
     fn list(&mut self, schema: &'a Value, path: &str, open: bool) -> Result<ListShape, BadSchema> {
@@ -269,6 +303,7 @@ fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
             None => None,
         },
         rules: Rule::all(schema),
+        ..Limits::default()
     })))
 }
 

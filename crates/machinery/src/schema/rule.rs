@@ -70,19 +70,26 @@ const FUNCTIONS: [&str; 21] = [
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
                          correct the existing errors to complete validation";
 
-/// One rule.
-pub(crate) struct Rule {
+/// An expression that was measured.
+struct Measured {
     program: Program,
-    text: String,
-    message: Option<String>,
-    /// Where below the value the fault is, such as `.replicas`.
-    field: String,
-    reason: &'static str,
-    /// It compares with the former value, and is silent where there is none.
-    transition: bool,
     nodes: u64,
     loops: u32,
     reads_text: bool,
+    /// It looks at the former value.
+    old: bool,
+}
+
+/// One rule.
+pub(crate) struct Rule {
+    condition: Measured,
+    text: String,
+    message: Option<String>,
+    /// What makes a better message of the value, if it can.
+    explains: Option<Measured>,
+    /// Where below the value the fault is, such as `.replicas`.
+    field: String,
+    reason: &'static str,
 }
 
 /// Why a rule is not looked at.
@@ -118,20 +125,12 @@ impl Rule {
 
     fn read(rule: &Value) -> Result<Self, LeftOut> {
         let text = rule["rule"].as_str().unwrap_or_default().trim();
-        match check_size(text) {
-            Ok(()) => {}
-            Err(why @ TooLarge::Unclear) => return Err(LeftOut::NoExpression(why.to_string())),
-            Err(why) => return Err(LeftOut::TooMuch(why.to_string())),
-        }
+        let condition = Measured::read(text)?;
         if rule["optionalOldSelf"] == true {
             return Err(LeftOut::TooMuch("optionalOldSelf is not known".to_owned()));
         }
-        let program = Program::compile(text).map_err(|_| LeftOut::NoExpression("syntax error".to_owned()))?;
-        let mut shape = Shape::default();
-        if !shape.look(program.expression(), &mut Vec::new()) {
-            let what = shape.unknown.unwrap_or_default();
-            return Err(LeftOut::TooMuch(format!("{what} is not known")));
-        }
+        // Where it cannot be used here, there still is the message.
+        let explains = rule["messageExpression"].as_str().and_then(|text| Measured::read(text.trim()).ok());
         let reason = match rule["reason"].as_str() {
             Some("FieldValueRequired") => "FieldValueRequired",
             Some("FieldValueForbidden") => "FieldValueForbidden",
@@ -139,23 +138,24 @@ impl Rule {
             _ => "FieldValueInvalid",
         };
         Ok(Self {
-            program,
+            condition,
             text: text.to_owned(),
             message: rule["message"].as_str().map(|message| message.trim().to_owned()),
+            explains,
             field: rule["fieldPath"].as_str().unwrap_or_default().to_owned(),
             reason,
-            transition: shape.old,
-            nodes: shape.nodes,
-            loops: shape.loops,
-            reads_text: shape.reads_text,
         })
     }
 
-    /// What it may take at most, in steps.
-    fn steps(&self, largest: &Largest) -> u64 {
-        let each = if self.reads_text { 1 + largest.text / TEXT_STEP_BYTES } else { 1 };
-        let times = largest.members.max(1).checked_pow(self.loops).unwrap_or(u64::MAX);
-        times.saturating_mul(self.nodes).saturating_mul(each)
+    /// What is said of a value that breaks it.
+    fn said(&self, old: Option<&CelValue>, new: &CelValue, largest: &Largest) -> String {
+        let explained = self.explains.as_ref().filter(|explains| explains.steps(largest) <= MOST_STEPS);
+        match explained.and_then(|explains| explains.run(old, new)) {
+            Some(CelValue::String(text)) if !text.trim().is_empty() && !text.contains(['\n', '\r']) => {
+                text.trim().to_owned()
+            }
+            _ => self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.text)),
+        }
     }
 
     /// What a value does wrong by this rule, if anything.
@@ -169,28 +169,20 @@ impl Rule {
     ) -> Option<FieldError> {
         let field = format!("{path}{}", self.field);
         let refused = |body: String| Some(FieldError { field: field.clone(), reason: self.reason, body });
-        if self.steps(largest) > MOST_STEPS {
+        if self.condition.steps(largest) > MOST_STEPS {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
             return refused(format!("Invalid value: {why}"));
         }
-        let obeyed = with_functions(|functions| {
-            let mut context = functions.new_inner_scope();
-            context.add_variable_from_value("self", new.clone());
-            if let Some(old) = old {
-                context.add_variable_from_value("oldSelf", old.clone());
-            }
-            self.program.execute(&context)
-        });
-        let message = || self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.text));
+        let message = || self.said(old, new, largest);
         let word = match self.reason {
             "FieldValueRequired" => "Required value",
             "FieldValueForbidden" => "Forbidden",
             "FieldValueDuplicate" => "Duplicate value",
             _ => "Invalid value",
         };
-        match obeyed {
-            Ok(CelValue::Bool(true)) => None,
-            Ok(CelValue::Bool(false)) => match value {
+        match self.condition.run(old, new) {
+            Some(CelValue::Bool(true)) => None,
+            Some(CelValue::Bool(false)) => match value {
                 Value::Object(_) | Value::Array(_) => refused(format!("{word}: {}", message())),
                 _ if self.reason == "FieldValueRequired" || self.reason == "FieldValueForbidden" => {
                     refused(format!("{word}: {}", message()))
@@ -198,8 +190,45 @@ impl Rule {
                 scalar => refused(format!("{word}: {scalar}: {}", message())),
             },
             // What it selects is not there, or is of another type than it takes it for.
-            Ok(_) | Err(_) => refused(format!("Invalid value: rule evaluation error: {}", self.text)),
+            _ => refused(format!("Invalid value: rule evaluation error: {}", self.text)),
         }
+    }
+}
+
+impl Measured {
+    fn read(text: &str) -> Result<Self, LeftOut> {
+        match check_size(text) {
+            Ok(()) => {}
+            Err(why @ TooLarge::Unclear) => return Err(LeftOut::NoExpression(why.to_string())),
+            Err(why) => return Err(LeftOut::TooMuch(why.to_string())),
+        }
+        let program = Program::compile(text).map_err(|_| LeftOut::NoExpression("syntax error".to_owned()))?;
+        let mut shape = Shape::default();
+        if !shape.look(program.expression(), &mut Vec::new()) {
+            let what = shape.unknown.unwrap_or_default();
+            return Err(LeftOut::TooMuch(format!("{what} is not known")));
+        }
+        let Shape { nodes, loops, old, reads_text, .. } = shape;
+        Ok(Self { program, nodes, loops, reads_text, old })
+    }
+
+    /// What it may take at most, in steps.
+    fn steps(&self, largest: &Largest) -> u64 {
+        let each = if self.reads_text { 1 + largest.text / TEXT_STEP_BYTES } else { 1 };
+        let times = largest.members.max(1).checked_pow(self.loops).unwrap_or(u64::MAX);
+        times.saturating_mul(self.nodes).saturating_mul(each)
+    }
+
+    /// What it makes of a value. None: what it looks for is not there, or is of another type than it takes it for.
+    fn run(&self, old: Option<&CelValue>, new: &CelValue) -> Option<CelValue> {
+        with_functions(|functions| {
+            let mut context = functions.new_inner_scope();
+            context.add_variable_from_value("self", new.clone());
+            if let Some(old) = old {
+                context.add_variable_from_value("oldSelf", old.clone());
+            }
+            self.program.execute(&context).ok()
+        })
     }
 }
 
@@ -289,7 +318,7 @@ impl Schema {
             let mut largest = Largest::default();
             let value = self.cel(id, new, &mut largest);
             let former = old.map(|old| self.cel(id, old, &mut largest));
-            let rules = node.rules().iter().filter(|rule| !rule.transition || former.is_some());
+            let rules = node.rules().iter().filter(|rule| !rule.condition.old || former.is_some());
             found.extend(rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, &largest, path)));
         }
         match new {

@@ -153,3 +153,38 @@ fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
         assert_eq!(error.path, path, "{error}");
     }
 }
+
+#[test]
+fn other_schemas_have_to_hold_as_they_are_joined() {
+    let schema = json!({ "type": "object", "properties": { "spec": {
+        "type": "object",
+        "properties": { "a": { "type": "string" }, "b": { "type": "string" }, "when": { "type": "string", "format": "date-time" } },
+        "oneOf": [{ "required": ["a"] }, { "required": ["b"] }],
+        "anyOf": [{ "properties": { "a": { "enum": ["x"] } } }, { "properties": { "b": { "maxLength": 3 } } }],
+        "not": { "required": ["a", "when"] },
+    } } });
+    let schema = Schema::from_openapi(&schema, &Value::Null, Origin::Custom).unwrap();
+    let errors = |spec: Value| -> Vec<String> {
+        let errors = schema.validate(&json!({ "spec": spec }), false);
+        errors.iter().map(|error| format!("{}: {}", error.field, error.body)).collect()
+    };
+    assert!(errors(json!({ "a": "x" })).is_empty());
+    assert!(errors(json!({ "b": "y", "when": "2026-11-18T20:00:00Z" })).is_empty());
+    let one = "<nil>: Invalid value: \"\": \"spec\" must validate one and only one schema (oneOf). ";
+    assert_eq!(errors(json!({ "a": "x", "b": "y" })), [format!("{one}Found 2 valid alternatives")]);
+    assert_eq!(errors(json!({})), [format!("{one}Found none valid"), "spec.a: Required value".to_owned()]);
+    assert_eq!(
+        errors(json!({ "b": "later", "a": "y" })),
+        [
+            "<nil>: Invalid value: \"\": \"spec\" must validate at least one schema (anyOf)".to_owned(),
+            "spec.a: Unsupported value: \"y\": supported values: \"x\"".to_owned(),
+            format!("{one}Found 2 valid alternatives"),
+        ]
+    );
+    assert_eq!(
+        errors(json!({ "b": "y", "when": "later" })),
+        ["spec.when: Invalid value: \"later\": spec.when in body must be of type date-time: \"later\""]
+    );
+    let both = errors(json!({ "a": "x", "when": "2026-11-18T20:00:00Z" }));
+    assert_eq!(both, ["<nil>: Invalid value: \"\": \"spec\" must not validate the schema (not)"]);
+}

@@ -24,6 +24,7 @@ impl Schema {
         }
         let node = self.node(self.root());
         if let Some(limits) = &node.limits {
+            walk.joined(object, limits, "");
             walk.members(members, limits, "");
         }
         for (name, member) in members.iter().filter(|(name, _)| *name != "metadata") {
@@ -36,7 +37,7 @@ impl Schema {
 }
 
 /// Where a text stops being base64.
-fn not_base64(text: &str) -> Option<usize> {
+pub(super) fn not_base64(text: &str) -> Option<usize> {
     use base64::Engine as _;
     match base64::prelude::BASE64_STANDARD.decode(text) {
         Ok(_) => None,
@@ -62,6 +63,9 @@ impl Walk<'_> {
             let found = found(value);
             let detail = format!("{path} in body must be of type {expected}: {found:?}");
             self.errors.push(FieldError::wrong_type(path, found, detail));
+            if let Some(limits) = &node.limits {
+                self.joined(value, limits, path);
+            }
             return;
         }
         if node.form == Form::Bytes
@@ -71,6 +75,7 @@ impl Walk<'_> {
             self.errors.push(FieldError::wrong_type(path, "string", detail));
         }
         if let Some(limits) = &node.limits {
+            self.joined(value, limits, path);
             self.limits(value, limits, path);
         }
         match value {
@@ -86,6 +91,50 @@ impl Walk<'_> {
             }
             _ => {}
         }
+    }
+
+    /// The other schemas that have to hold, or not to. Of alternatives that all fail, the errors of the first are told.
+    fn joined(&mut self, value: &Value, limits: &Limits, path: &str) {
+        let tried = |id: NodeId| {
+            let mut walk = Walk { schema: self.schema, errors: Vec::new() };
+            walk.value(value, id, path);
+            walk.errors
+        };
+        let mut found = Vec::new();
+        let failed = |what: String| FieldError::invalid("<nil>", &"".into(), format!("{path:?} must {what}"));
+        if !limits.any_of.is_empty() {
+            let mut results = limits.any_of.iter().map(|id| tried(*id));
+            let first = results.next().unwrap_or_default();
+            if !first.is_empty() && !results.any(|errors| errors.is_empty()) {
+                found.push(failed("validate at least one schema (anyOf)".to_owned()));
+                found.extend(first);
+            }
+        }
+        if !limits.only_one_of.is_empty() {
+            let mut results: Vec<_> = limits.only_one_of.iter().map(|id| tried(*id)).collect();
+            let valid = results.iter().filter(|errors| errors.is_empty()).count();
+            let why = match valid {
+                0 => "Found none valid".to_owned(),
+                count => format!("Found {count} valid alternatives"),
+            };
+            if valid != 1 {
+                found.push(failed(format!("validate one and only one schema (oneOf). {why}")));
+            }
+            if valid == 0 {
+                found.append(&mut results[0]);
+            }
+        }
+        let results: Vec<_> = limits.all_of.iter().map(|id| tried(*id)).collect();
+        let valid = results.iter().filter(|errors| errors.is_empty()).count();
+        found.extend(results.iter().flatten().cloned());
+        if valid != results.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            found.push(failed(format!("validate all the schemas (allOf){none}")));
+        }
+        if limits.not.is_some_and(|id| tried(id).is_empty()) {
+            found.push(failed("not validate the schema (not)".to_owned()));
+        }
+        self.errors.append(&mut found);
     }
 
     fn map(&mut self, members: &Map<String, Value>, map: &MapShape, path: &str) {
@@ -165,6 +214,10 @@ impl Walk<'_> {
                 }
                 if let Some(most) = limits.max_length.filter(|most| length > *most) {
                     self.errors.push(FieldError::too_long(path, most));
+                }
+                if let Some(format) = limits.format.as_ref().filter(|format| !format.holds(text)) {
+                    let detail = format!("{path} in body must be of type {}: {text:?}", format.name);
+                    self.errors.push(FieldError::wrong_type(path, text, detail));
                 }
             }
             Value::Array(elements) => {

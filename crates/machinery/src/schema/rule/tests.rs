@@ -105,3 +105,19 @@ fn rules_that_cannot_be_taken_are_left_out_and_told() {
         assert_eq!(no_expressions(&boats(&json!({ "rule": rule }))).len(), 1, "{rule}");
     }
 }
+
+#[test]
+fn a_message_can_be_made_of_the_value() {
+    let explained = |expression: &str| {
+        boats(
+            &json!({ "rule": "self.sails <= self.length", "message": "too many", "messageExpression": expression }),
+        )
+    };
+    let told = |schema: &Value| errors(schema, &json!({ "spec": { "length": 7, "sails": 9 } }), None);
+    let said = |message: &str| [("spec".to_owned(), format!("Invalid value: {message}"))];
+    assert_eq!(told(&explained("'at most ' + string(self.length)")), said("at most 7"));
+    // One that says nothing, breaks or is not known here leaves the message.
+    for useless in ["''", "self.none", "1", "unheard(self)"] {
+        assert_eq!(told(&explained(useless)), said("too many"), "{useless}");
+    }
+}
