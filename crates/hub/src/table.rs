@@ -65,14 +65,14 @@ impl Columns {
         if native {
             let kept = kind.kept_as.as_ref().unwrap_or(&kind.id);
             for column in version.columns.iter() {
-                definitions.push(definition(column, column.description.clone()));
+                definitions.push(definition(column, &column.description));
                 cells.push(native::cell(kept, &column.name).map_or(Cell::Missing, Cell::Native));
             }
         } else {
             definitions.push(name_column());
             cells.push(Cell::Name);
             for column in version.columns.iter() {
-                definitions.push(definition(column, described(column)));
+                definitions.push(definition(column, &described(column)));
                 cells.push(Cell::At(column.value_type.clone(), column.path.clone()));
             }
             if version.columns.is_empty() {
@@ -194,7 +194,7 @@ fn described(column: &Column) -> String {
     }
 }
 
-fn definition(column: &Column, description: String) -> Value {
+fn definition(column: &Column, description: &str) -> Value {
     json!({
         "name": column.name, "type": column.value_type, "format": column.format,
         "description": description, "priority": column.priority,

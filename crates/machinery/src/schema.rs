@@ -5,10 +5,12 @@
 //! or a list is one piece or many.
 
 mod admit;
+mod at;
 mod empty;
 mod format;
 mod meta;
 mod parse;
+pub(crate) mod pattern;
 pub(crate) mod rule;
 mod validate;
 
@@ -16,7 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::Name;
-use regex::Regex;
 use serde_json::Value;
 
 pub use admit::Admission;
@@ -156,7 +157,7 @@ pub(crate) struct Limits {
     pub max_items: Option<u64>,
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
-    pub pattern: Option<Regex>,
+    pub(crate) pattern: Option<pattern::Pattern>,
     pub format: Option<Format>,
     /// Schemas of which all, some, exactly one and none have to hold as well.
     pub all_of: Vec<NodeId>,

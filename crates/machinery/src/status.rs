@@ -1,8 +1,16 @@
 //! What a server answers when it refuses: `metav1.Status` with the reasons, details and causes of real servers.
 
+use std::collections::HashSet;
+use std::fmt;
+
 use mailboat_object::page::{StatusCause, StatusDetails};
 use mailboat_object::{KindId, StatusBody};
 use serde_json::{Value, json};
+
+/// So many things that are wrong with an object are told, and the texts of no more than so many bytes: refusing must not cost more
+/// than what is refused.
+pub(crate) const MOST_ERRORS: usize = 100;
+pub(crate) const MOST_ERRORS_BYTES: usize = 256 << 10;
 
 /// A refusal, as the server says it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -162,12 +170,12 @@ impl Status {
     /// 422: the object is not as it must be. `kind` is the kind's own name, such as `ConfigMap`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut said: Vec<String> = Vec::new();
-        for error in errors {
-            let sentence = format!("{}: {}", error.field, error.body);
-            if !said.contains(&sentence) {
-                said.push(sentence);
-            }
+        let told = &errors[..told(errors)];
+        let mut known = HashSet::new();
+        let mut said: Vec<String> =
+            told.iter().map(ToString::to_string).filter(|sentence| known.insert(sentence.clone())).collect();
+        if told.len() < errors.len() {
+            said.push("and more that is not told".to_owned());
         }
         let why = match said.as_slice() {
             [only] => only.clone(),
@@ -179,7 +187,7 @@ impl Status {
             message: error.body.clone(),
         };
         let mut status = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {why}"));
-        status.0.details.causes = errors.iter().map(cause).collect();
+        status.0.details.causes = told.iter().map(cause).collect();
         group.clone_into(&mut status.0.details.group);
         kind.clone_into(&mut status.0.details.kind);
         name.clone_into(&mut status.0.details.name);
@@ -286,8 +294,7 @@ impl Status {
 
     /// 500 for fields that are not as they must be: so real servers refuse where nobody made an error of it.
     pub fn plain(errors: &[FieldError]) -> Self {
-        let told: Vec<String> =
-            errors.iter().map(|error| format!("{}: {}", error.field, error.body)).collect();
+        let told: Vec<String> = errors[..told(errors)].iter().map(ToString::to_string).collect();
         let message = match told.as_slice() {
             [one] => one.clone(),
             _ => format!("[{}]", told.join(", ")),
@@ -298,6 +305,23 @@ impl Status {
     /// 500 without a reason: what real servers answer where they fail to say something better.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message.into())
+    }
+}
+
+/// How many errors are told: the first, and those after it that there is room for.
+fn told(errors: &[FieldError]) -> usize {
+    let mut bytes = 0;
+    let fits = |error: &&FieldError| {
+        let is_first = bytes == 0;
+        bytes += error.field.len() + error.body.len();
+        is_first || bytes <= MOST_ERRORS_BYTES
+    };
+    errors.iter().take(MOST_ERRORS).take_while(fits).count()
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body)
     }
 }
 

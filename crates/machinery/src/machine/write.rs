@@ -17,7 +17,7 @@ use crate::object::Stored;
 use crate::random::Moment;
 use crate::schema::{Admission, Origin, Schema};
 use crate::size::{OBJECT_DEPTH_MAX, OBJECT_LIMIT_BYTES, is_deeper, json_bytes};
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, MOST_ERRORS, Status};
 use crate::time::rfc3339;
 use crate::{strategic, typed};
 
@@ -551,6 +551,8 @@ impl Writing<'_> {
             other.field == error.field && other.reason == error.reason && other.body.len() > error.body.len()
         };
         let missing = |error: &FieldError| error.body == "Required value";
+        // One more than are told, so that it is told that there are more.
+        let errors = &errors[..errors.len().min(MOST_ERRORS + 1)];
         let told: Vec<FieldError> = errors
             .iter()
             .filter(|error| !missing(error) || !errors.iter().any(|other| better(error, other)))

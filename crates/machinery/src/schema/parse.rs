@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use mailboat_object::Name;
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::format::Format;
+use super::pattern::Patterns;
 use super::rule::Rule;
 use super::{
     DEDUCED, Field, Form, Limits, ListPatch, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType,
@@ -34,8 +34,14 @@ pub struct BadSchema {
 }
 
 pub(super) fn parse(schema: &Value, components: &Value, origin: Origin) -> Result<Schema, BadSchema> {
-    let mut parser =
-        Parser { components, origin, nodes: undeclared_nodes(), named: BTreeMap::new(), atomic: Vec::new() };
+    let mut parser = Parser {
+        components,
+        origin,
+        nodes: undeclared_nodes(),
+        named: BTreeMap::new(),
+        atomic: Vec::new(),
+        patterns: Patterns::default(),
+    };
     let root = parser.reference(schema, "", false)?;
     for (copy, of) in std::mem::take(&mut parser.atomic) {
         let mut node = parser.nodes[of.0 as usize].clone();
@@ -60,6 +66,7 @@ struct Parser<'a> {
     named: BTreeMap<&'a str, NodeId>,
     /// Nodes to fill at the end: the first is the second, taken as one piece.
     atomic: Vec<(NodeId, NodeId)>,
+    patterns: Patterns,
 }
 
 impl<'a> Parser<'a> {
@@ -119,7 +126,7 @@ impl<'a> Parser<'a> {
                 None if self.origin == Origin::Native && schema["type"] == "array" => Form::List,
                 _ => Form::Text,
             },
-            limits: limits(schema).map_err(bad)?,
+            limits: limits(schema, &mut self.patterns).map_err(bad)?,
             ..Node::default()
         };
         let int_or_string =
@@ -260,7 +267,7 @@ fn relation(schema: &Value) -> ListRelation {
     }
 }
 
-fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
+fn limits(schema: &Value, patterns: &mut Patterns) -> Result<Option<Box<Limits>>, String> {
     const WORDS: [&str; 13] = [
         "required",
         "enum",
@@ -299,7 +306,7 @@ fn limits(schema: &Value) -> Result<Option<Box<Limits>>, String> {
         min_properties: count("minProperties"),
         max_properties: count("maxProperties"),
         pattern: match members.get("pattern").and_then(Value::as_str) {
-            Some(pattern) => Some(Regex::new(pattern).map_err(|error| format!("pattern: {error}"))?),
+            Some(pattern) => Some(patterns.compile(pattern).map_err(|error| format!("pattern: {error}"))?),
             None => None,
         },
         rules: Rule::all(schema),

@@ -5,23 +5,31 @@
 //! that is no CEL is refused; one that is too large, or uses what is not offered here, is left out, which is told to whoever
 //! writes it ([`left_out`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{Key, Map, Value as CelValue};
-use kube_cel::cel::{Context, IdedExpr, Program};
+use kube_cel::cel::{Context, ExecutionError, IdedExpr, Program, ResolveResult};
 use mailboat_object::expression::{TooLarge, check_size};
+use regex::Regex;
 use serde_json::Value;
 
-use super::{ListRelation, Node, NodeId, ScalarType, Schema};
-use crate::status::FieldError;
+use super::at::At;
+use super::{ListRelation, Node, NodeId, ScalarType, Schema, pattern};
+use crate::status::{FieldError, MOST_ERRORS};
 use crate::typed::list_element;
 
 /// What one rule may cost for one value, in steps.
 const MOST_STEPS: u64 = 1_000_000;
+/// What all rules together may cost for one object.
+const MOST_STEPS_OF_OBJECT: u64 = 10 * MOST_STEPS;
+/// How long a message may be that is made of a value, as with real servers, and how much text may be put together for one.
+const MESSAGE_BYTES: usize = 5 * 1024;
+const MOST_JOINED_BYTES: u64 = 1 << 20;
 /// So much of a text is read in one step.
 const TEXT_STEP_BYTES: u64 = 4096;
 /// What reads a whole text, or a whole list, each time it is called.
@@ -92,6 +100,13 @@ pub(crate) struct Rule {
     reason: &'static str,
 }
 
+/// What rules an object breaks.
+struct Broken {
+    found: Vec<FieldError>,
+    /// What looking for more may still cost.
+    steps: u64,
+}
+
 /// Why a rule is not looked at.
 #[derive(Debug)]
 enum LeftOut {
@@ -149,11 +164,13 @@ impl Rule {
 
     /// What is said of a value that breaks it.
     fn said(&self, old: Option<&CelValue>, new: &CelValue, largest: &Largest) -> String {
-        let explained = self.explains.as_ref().filter(|explains| explains.steps(largest) <= MOST_STEPS);
-        match explained.and_then(|explains| explains.run(old, new)) {
-            Some(CelValue::String(text)) if !text.trim().is_empty() && !text.contains(['\n', '\r']) => {
-                text.trim().to_owned()
-            }
+        let cheap = |explains: &&Measured| {
+            explains.steps(largest) <= MOST_STEPS
+                && explains.nodes.saturating_mul(largest.text) <= MOST_JOINED_BYTES
+        };
+        let fit = |text: &str| (1..=MESSAGE_BYTES).contains(&text.len()) && !text.contains(['\n', '\r']);
+        match self.explains.as_ref().filter(cheap).and_then(|explains| explains.run(old, new)) {
+            Some(CelValue::String(text)) if fit(text.trim()) => text.trim().to_owned(),
             _ => self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.text)),
         }
     }
@@ -165,11 +182,16 @@ impl Rule {
         old: Option<&CelValue>,
         new: &CelValue,
         largest: &Largest,
-        path: &str,
+        steps: &mut u64,
+        at: At<'_>,
     ) -> Option<FieldError> {
-        let field = format!("{path}{}", self.field);
-        let refused = |body: String| Some(FieldError { field: field.clone(), reason: self.reason, body });
-        if self.condition.steps(largest) > MOST_STEPS {
+        let refused = |body: String| {
+            Some(FieldError { field: format!("{at}{}", self.field), reason: self.reason, body })
+        };
+        let cost = self.condition.steps(largest);
+        let left = steps.checked_sub(cost).filter(|_| cost <= MOST_STEPS);
+        *steps = left.unwrap_or_default();
+        if left.is_none() {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
             return refused(format!("Invalid value: {why}"));
         }
@@ -274,9 +296,50 @@ fn walk(
     }
 }
 
+/// All functions that rules may call. Those that take patterns are this server's own: a pattern is kept compiled, and bounded.
+fn functions() -> Context<'static> {
+    let mut functions = Context::default().with_all();
+    functions.add_function(
+        "matches",
+        |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
+            pattern_of("matches", &pattern, |pattern| pattern.is_match(&text).into())
+        },
+    );
+    functions.add_function("find", |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
+        let found = |pattern: &Regex| pattern.find(&text).map_or("", |found| found.as_str()).to_owned();
+        pattern_of("find", &pattern, |pattern| found(pattern).into())
+    });
+    functions.add_function(
+        "findAll",
+        |This(text): This<Arc<String>>, Arguments(asked): Arguments| -> ResolveResult {
+            let (pattern, most) = match asked.as_slice() {
+                [CelValue::String(pattern)] => (pattern, usize::MAX),
+                [CelValue::String(pattern), CelValue::Int(most)] => {
+                    (pattern, usize::try_from(*most).unwrap_or(usize::MAX))
+                }
+                _ => {
+                    return Err(ExecutionError::function_error(
+                        "findAll",
+                        "it takes a pattern, and how many to find",
+                    ));
+                }
+            };
+            pattern_of("findAll", pattern, |pattern| {
+                let found = pattern.find_iter(&text).take(most).map(|found| found.as_str().to_owned().into());
+                CelValue::List(Arc::new(found.collect()))
+            })
+        },
+    );
+    functions
+}
+
+fn pattern_of(function: &str, pattern: &str, work: impl FnOnce(&Regex) -> CelValue) -> ResolveResult {
+    pattern::with(pattern, work).map_err(|why| ExecutionError::function_error(function, why.to_string()))
+}
+
 fn with_functions<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
     thread_local! {
-        static FUNCTIONS: Context<'static> = Context::default().with_all();
+        static FUNCTIONS: Context<'static> = functions();
     }
     FUNCTIONS.with(work)
 }
@@ -307,38 +370,45 @@ impl Schema {
                 body: UNCHECKED.to_owned(),
             }];
         }
-        let mut found = Vec::new();
-        self.obey_at(self.root(), new, old, "", &mut found);
-        found
+        let mut broken = Broken { found: Vec::new(), steps: MOST_STEPS_OF_OBJECT };
+        self.obey_at(self.root(), new, old, At::ROOT, &mut broken);
+        broken.found
     }
 
-    fn obey_at(&self, id: NodeId, new: &Value, old: Option<&Value>, path: &str, found: &mut Vec<FieldError>) {
+    fn obey_at(&self, id: NodeId, new: &Value, old: Option<&Value>, at: At<'_>, broken: &mut Broken) {
         let node = self.node(id);
+        if broken.found.len() > MOST_ERRORS || broken.steps == 0 {
+            return;
+        }
         if !node.rules().is_empty() {
             let mut largest = Largest::default();
             let value = self.cel(id, new, &mut largest);
             let former = old.map(|old| self.cel(id, old, &mut largest));
             let rules = node.rules().iter().filter(|rule| !rule.condition.old || former.is_some());
-            found.extend(rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, &largest, path)));
+            let Broken { found, steps } = broken;
+            found.extend(
+                rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, &largest, steps, at)),
+            );
         }
         match new {
             Value::Object(members) => {
                 for (name, member) in members {
                     let Some(child) = node.map.as_ref().and_then(|map| map.member(name)) else { continue };
-                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    self.obey_at(child, member, old.and_then(|old| old.get(name)), &path, found);
+                    self.obey_at(child, member, old.and_then(|old| old.get(name)), at.member(name), broken);
                 }
             }
             Value::Array(elements) => {
                 let Some(list) = &node.list else { return };
                 // Elements are the same ones as before where keys tell them apart.
                 let keyed = matches!(list.relation, ListRelation::Map(_));
-                let former = old.and_then(Value::as_array).filter(|_| keyed).map_or(&[][..], Vec::as_slice);
+                let former = old.and_then(Value::as_array).filter(|_| keyed).into_iter().flatten().rev();
+                // Of two with one key, the first is meant.
+                let former: BTreeMap<_, _> =
+                    former.filter_map(|old| Some((list_element(self, list, old).ok()?, old))).collect();
                 for (index, element) in elements.iter().enumerate() {
-                    let key = list_element(self, list, element).ok();
-                    let same = |other: &&Value| key.is_some() && list_element(self, list, other).ok() == key;
-                    let path = format!("{path}[{index}]");
-                    self.obey_at(list.items, element, former.iter().find(same), &path, found);
+                    let old =
+                        list_element(self, list, element).ok().and_then(|key| former.get(&key).copied());
+                    self.obey_at(list.items, element, old, at.element(index), broken);
                 }
             }
             _ => {}

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::schema::Admission;
+use crate::status::{FieldError, MOST_ERRORS, Status};
 
 fn schema() -> Schema {
     let schema = json!({
@@ -187,4 +188,60 @@ fn other_schemas_have_to_hold_as_they_are_joined() {
     );
     let both = errors(json!({ "a": "x", "when": "2026-11-18T20:00:00Z" }));
     assert_eq!(both, ["<nil>: Invalid value: \"\": \"spec\" must not validate the schema (not)"]);
+}
+
+/// What is wrong with an object by a schema of somebody's own.
+fn wrong(schema: &Value, object: &Value) -> Vec<FieldError> {
+    Schema::from_openapi(schema, &Value::Null, Origin::Custom).unwrap().validate(object, false)
+}
+
+#[test]
+fn no_more_is_sought_than_anybody_is_told() {
+    let words: Vec<String> = (0..1000).map(|number| format!("word-{number}")).collect();
+    let item = json!({ "type": "string", "enum": words });
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "object", "additionalProperties": { "type": "array", "items": item } },
+    } });
+    let name = "n".repeat(300_000);
+    let object = json!({ "spec": { name: vec!["x"; 100_000] } });
+    let found = wrong(&schema, &object);
+    let bytes: usize = found.iter().map(|error| error.field.len() + error.body.len()).sum();
+    assert!(!found.is_empty() && bytes < 1 << 20, "{} errors of {bytes} bytes", found.len());
+
+    let few = json!({ "spec": { "n": vec!["x"; 100_000] } });
+    let status = Status::invalid("g", "Kind", "name", &wrong(&schema, &few));
+    assert!(status.to_json().to_string().len() < 2 << 20);
+    assert!(status.body().message.ends_with("and more that is not told]"), "{}", status.body().message.len());
+}
+
+#[test]
+fn schemas_that_are_joined_cost_no_more_than_an_object_has_room_for() {
+    let alternatives: Vec<Value> = (0..3000).map(|number| json!({ "minimum": number + 10 })).collect();
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "array", "items": { "type": "integer", "anyOf": alternatives } },
+    } });
+    let found = wrong(&schema, &json!({ "spec": vec![4000; 1000] }));
+    assert_eq!(found, [], "the first alternative holds");
+    let found = wrong(&schema, &json!({ "spec": vec![1; 100_000] }));
+    assert!(found.len() <= MOST_ERRORS + 4, "{}", found.len());
+
+    let all: Vec<Value> = (0..3000).map(|number| json!({ "minimum": number })).collect();
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "array", "items": { "type": "integer", "allOf": all } },
+    } });
+    assert_eq!(wrong(&schema, &json!({ "spec": vec![4000; 100] })), []);
+    let told = wrong(&schema, &json!({ "spec": vec![4000; 1000] }));
+    assert!(told.iter().any(|error| error.body.contains("running out of cost budget")), "{told:?}");
+}
+
+#[test]
+fn what_stands_twice_in_a_set_is_found_at_once() {
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "array", "items": { "type": "integer" } } },
+    } });
+    let mut elements: Vec<Value> = (0..60_000).map(|number| json!([number])).collect();
+    assert_eq!(wrong(&schema, &json!({ "spec": elements })), []);
+    elements.push(json!([7]));
+    let [found] = &wrong(&schema, &json!({ "spec": elements }))[..] else { panic!("one stands twice") };
+    assert_eq!(found.field, "spec[60000]");
 }

@@ -1,38 +1,44 @@
 //! Whether an object is as its schema asks, with the words of real servers.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::at::At;
 use super::{Form, Limits, ListRelation, ListShape, MapShape, Node, NodeId, ScalarType, Schema};
-use crate::status::FieldError;
+use crate::status::{FieldError, MOST_ERRORS, MOST_ERRORS_BYTES};
 use crate::typed::list_element;
 
+/// So many values are looked at, each as often as schemas that are joined ask for it. Twice as many as an object has room for.
+const MOST_STEPS: u64 = 1_500_000;
+
 impl Schema {
-    /// Everything that is wrong with an object but its metadata, which has rules of its own. Only what is below
-    /// `status` is looked at if `status_only`.
+    /// Everything that is wrong with an object but its metadata, which has rules of its own; no more of it than anybody is
+    /// told. Only what is below `status` is looked at if `status_only`.
     pub fn validate(&self, object: &Value, status_only: bool) -> Vec<FieldError> {
-        let mut walk = Walk { schema: self, errors: Vec::new() };
+        let steps = Cell::new(MOST_STEPS);
+        let mut walk = Walk { schema: self, errors: Vec::new(), bytes: 0, most: MOST_ERRORS, steps: &steps };
         let (Value::Object(members), Some(root)) = (object, self.node(self.root()).map.as_ref()) else {
             return Vec::new();
         };
         if status_only {
             if let (Some(status), Some(field)) = (members.get("status"), root.field("status")) {
-                walk.value(status, field.node, "status");
+                walk.value(status, field.node, At::ROOT.member("status"));
             }
-            return walk.errors;
+            return walk.found();
         }
         let node = self.node(self.root());
         if let Some(limits) = &node.limits {
-            walk.joined(object, limits, "");
-            walk.members(members, limits, "");
+            walk.joined(object, limits, At::ROOT);
+            walk.members(members, limits, At::ROOT);
         }
         for (name, member) in members.iter().filter(|(name, _)| *name != "metadata") {
             if let Some(field) = root.field(name) {
-                walk.value(member, field.node, name);
+                walk.value(member, field.node, At::ROOT.member(name));
             }
         }
-        walk.errors
+        walk.found()
     }
 }
 
@@ -51,42 +57,78 @@ pub(super) fn not_base64(text: &str) -> Option<usize> {
 struct Walk<'a> {
     schema: &'a Schema,
     errors: Vec<FieldError>,
+    /// How long these are together.
+    bytes: usize,
+    /// With more errors than so many, no more are sought.
+    most: usize,
+    /// How many values may still be looked at, by this walk and by those of joined schemas.
+    steps: &'a Cell<u64>,
 }
 
 impl Walk<'_> {
-    fn value(&mut self, value: &Value, id: NodeId, path: &str) {
+    /// What was found, and that there was too much to look at.
+    fn found(mut self) -> Vec<FieldError> {
+        if self.steps.get() == 0 {
+            let why =
+                "validation failed due to running out of cost budget, no further validation will be done";
+            self.errors.push(FieldError::invalid("<nil>", &Value::Null, why));
+        }
+        self.errors
+    }
+
+    fn say(&mut self, error: FieldError) {
+        self.bytes += error.field.len() + error.body.len();
+        self.errors.push(error);
+    }
+
+    /// Whether nobody would be told of more.
+    fn is_full(&self) -> bool {
+        self.errors.len() > self.most || self.bytes > MOST_ERRORS_BYTES
+    }
+
+    /// Whether one more value is looked at.
+    fn goes_on(&self) -> bool {
+        let left = self.steps.get();
+        self.steps.set(left.saturating_sub(1));
+        left > 1 && !self.is_full()
+    }
+
+    fn value(&mut self, value: &Value, id: NodeId, at: At<'_>) {
+        if !self.goes_on() {
+            return;
+        }
         let node = self.schema.node(id);
         if value.is_null() && (node.nullable || matches!(node.form, Form::Time | Form::List)) {
             return;
         }
         if let Some(expected) = mismatch(value, node) {
-            let found = found(value);
+            let (found, path) = (found(value), at.to_string());
             let detail = format!("{path} in body must be of type {expected}: {found:?}");
-            self.errors.push(FieldError::wrong_type(path, found, detail));
+            self.say(FieldError::wrong_type(&path, found, detail));
             if let Some(limits) = &node.limits {
-                self.joined(value, limits, path);
+                self.joined(value, limits, at);
             }
             return;
         }
         if node.form == Form::Bytes
-            && let Some(at) = value.as_str().and_then(not_base64)
+            && let Some(byte) = value.as_str().and_then(not_base64)
         {
-            let detail = format!("illegal base64 data at input byte {at}");
-            self.errors.push(FieldError::wrong_type(path, "string", detail));
+            let detail = format!("illegal base64 data at input byte {byte}");
+            self.say(FieldError::wrong_type(&at.to_string(), "string", detail));
         }
         if let Some(limits) = &node.limits {
-            self.joined(value, limits, path);
-            self.limits(value, limits, path);
+            self.joined(value, limits, at);
+            self.limits(value, limits, at);
         }
         match value {
             Value::Object(members) => {
                 if let Some(map) = &node.map {
-                    self.map(members, map, path);
+                    self.map(members, map, at);
                 }
             }
             Value::Array(elements) => {
                 if let Some(list) = &node.list {
-                    self.list(elements, list, path);
+                    self.list(elements, list, at);
                 }
             }
             _ => {}
@@ -94,94 +136,104 @@ impl Walk<'_> {
     }
 
     /// The other schemas that have to hold, or not to. Of alternatives that all fail, the errors of the first are told.
-    fn joined(&mut self, value: &Value, limits: &Limits, path: &str) {
-        let tried = |id: NodeId| {
-            let mut walk = Walk { schema: self.schema, errors: Vec::new() };
-            walk.value(value, id, path);
+    fn joined(&mut self, value: &Value, limits: &Limits, at: At<'_>) {
+        let tried = |id: NodeId, most: usize| {
+            let mut walk =
+                Walk { schema: self.schema, errors: Vec::new(), bytes: 0, most, steps: self.steps };
+            walk.value(value, id, at);
             walk.errors
         };
+        let holds = |id: &NodeId| tried(*id, 0).is_empty();
         let mut found = Vec::new();
-        let failed = |what: String| FieldError::invalid("<nil>", &"".into(), format!("{path:?} must {what}"));
-        if !limits.any_of.is_empty() {
-            let mut results = limits.any_of.iter().map(|id| tried(*id));
-            let first = results.next().unwrap_or_default();
-            if !first.is_empty() && !results.any(|errors| errors.is_empty()) {
-                found.push(failed("validate at least one schema (anyOf)".to_owned()));
-                found.extend(first);
+        let failed = |what: &str| {
+            let detail = format!("{:?} must {what}", at.to_string());
+            FieldError::invalid("<nil>", &"".into(), detail)
+        };
+        if let [first, others @ ..] = limits.any_of.as_slice() {
+            let errors = tried(*first, self.most);
+            if !errors.is_empty() && !others.iter().any(holds) {
+                found.push(failed("validate at least one schema (anyOf)"));
+                found.extend(errors);
             }
         }
-        if !limits.only_one_of.is_empty() {
-            let mut results: Vec<_> = limits.only_one_of.iter().map(|id| tried(*id)).collect();
-            let valid = results.iter().filter(|errors| errors.is_empty()).count();
+        if let [first, others @ ..] = limits.only_one_of.as_slice() {
+            let errors = tried(*first, self.most);
+            let valid = usize::from(errors.is_empty()) + others.iter().filter(|id| holds(id)).count();
             let why = match valid {
                 0 => "Found none valid".to_owned(),
                 count => format!("Found {count} valid alternatives"),
             };
             if valid != 1 {
-                found.push(failed(format!("validate one and only one schema (oneOf). {why}")));
+                found.push(failed(&format!("validate one and only one schema (oneOf). {why}")));
             }
             if valid == 0 {
-                found.append(&mut results[0]);
+                found.extend(errors);
             }
         }
-        let results: Vec<_> = limits.all_of.iter().map(|id| tried(*id)).collect();
-        let valid = results.iter().filter(|errors| errors.is_empty()).count();
-        found.extend(results.iter().flatten().cloned());
-        if valid != results.len() {
+        let mut valid = 0;
+        for id in &limits.all_of {
+            let errors = tried(*id, self.most.saturating_sub(found.len()));
+            valid += usize::from(errors.is_empty());
+            found.extend(errors);
+        }
+        if valid != limits.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            found.push(failed(format!("validate all the schemas (allOf){none}")));
+            found.push(failed(&format!("validate all the schemas (allOf){none}")));
         }
-        if limits.not.is_some_and(|id| tried(id).is_empty()) {
-            found.push(failed("not validate the schema (not)".to_owned()));
+        if limits.not.as_ref().is_some_and(holds) {
+            found.push(failed("not validate the schema (not)"));
         }
-        self.errors.append(&mut found);
+        found.into_iter().for_each(|error| self.say(error));
     }
 
-    fn map(&mut self, members: &Map<String, Value>, map: &MapShape, path: &str) {
+    fn map(&mut self, members: &Map<String, Value>, map: &MapShape, at: At<'_>) {
         for (name, member) in members {
             let declared = map.field(name).map(|field| field.node);
             if let Some(node) = declared.or(map.elements.filter(|_| map.elements_declared)) {
-                self.value(member, node, &format!("{path}.{name}"));
+                self.value(member, node, at.member(name));
             }
         }
     }
 
-    fn list(&mut self, elements: &[Value], list: &ListShape, path: &str) {
+    fn list(&mut self, elements: &[Value], list: &ListShape, at: At<'_>) {
         for (index, element) in elements.iter().enumerate() {
-            self.value(element, list.items, &format!("{path}[{index}]"));
+            self.value(element, list.items, at.element(index));
         }
         if list.relation == ListRelation::Atomic {
             return;
         }
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut others) = (BTreeSet::new(), HashSet::new());
         for (index, element) in elements.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             let again = match (list_element(self.schema, list, element), &list.relation) {
                 (Ok(key), _) => !seen.insert(key),
                 // What cannot be an element of a set can still be there twice.
-                (Err(_), ListRelation::Set) => elements[..index].contains(element),
+                (Err(_), ListRelation::Set) => !others.insert(element.to_string()),
                 (Err(_), _) => false,
             };
             if again {
-                self.errors.push(FieldError::duplicate(&format!("{path}[{index}]"), &keys_of(element, list)));
+                self.say(FieldError::duplicate(&at.element(index).to_string(), &keys_of(element, list)));
             }
         }
     }
 
-    fn members(&mut self, members: &Map<String, Value>, limits: &Limits, path: &str) {
+    fn members(&mut self, members: &Map<String, Value>, limits: &Limits, at: At<'_>) {
         for name in &limits.required {
             if !members.contains_key(name.as_str()) {
-                let dot = if path.is_empty() { "" } else { "." };
-                self.errors.push(FieldError::required(&format!("{path}{dot}{name}"), ""));
+                self.say(FieldError::required(&at.member(name).to_string(), ""));
             }
         }
     }
 
-    fn limits(&mut self, value: &Value, limits: &Limits, path: &str) {
+    fn limits(&mut self, value: &Value, limits: &Limits, at: At<'_>) {
         if !limits.one_of.is_empty() && !limits.one_of.contains(value) {
-            self.errors.push(FieldError::unsupported(path, value, &limits.one_of));
+            self.say(FieldError::unsupported(&at.to_string(), value, &limits.one_of));
         }
         let mut refuse = |what: String| {
-            self.errors.push(FieldError::invalid(path, value, format!("{path} in body should {what}")));
+            let path = at.to_string();
+            self.say(FieldError::invalid(&path, value, format!("{path} in body should {what}")));
         };
         match value {
             Value::Number(number) => {
@@ -213,11 +265,12 @@ impl Walk<'_> {
                     refuse(format!("match '{pattern}'"));
                 }
                 if let Some(most) = limits.max_length.filter(|most| length > *most) {
-                    self.errors.push(FieldError::too_long(path, most));
+                    self.say(FieldError::too_long(&at.to_string(), most));
                 }
                 if let Some(format) = limits.format.as_ref().filter(|format| !format.holds(text)) {
+                    let path = at.to_string();
                     let detail = format!("{path} in body must be of type {}: {text:?}", format.name);
-                    self.errors.push(FieldError::wrong_type(path, text, detail));
+                    self.say(FieldError::wrong_type(&path, text, detail));
                 }
             }
             Value::Array(elements) => {
@@ -226,7 +279,7 @@ impl Walk<'_> {
                     refuse(format!("have at least {least} items"));
                 }
                 if let Some(most) = limits.max_items.filter(|most| count > *most) {
-                    self.errors.push(FieldError::too_many(path, count, most));
+                    self.say(FieldError::too_many(&at.to_string(), count, most));
                 }
             }
             Value::Object(members) => {
@@ -235,9 +288,9 @@ impl Walk<'_> {
                     refuse(format!("have at least {least} properties"));
                 }
                 if let Some(most) = limits.max_properties.filter(|most| count > *most) {
-                    self.errors.push(FieldError::too_many(path, count, most));
+                    self.say(FieldError::too_many(&at.to_string(), count, most));
                 }
-                self.members(members, limits, path);
+                self.members(members, limits, at);
             }
             Value::Null | Value::Bool(_) => {}
         }

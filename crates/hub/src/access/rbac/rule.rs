@@ -80,36 +80,32 @@ impl Rule {
         }
     }
 
-    /// The same in parts that speak of one verb, group, resource, name or path each.
-    pub(super) fn parts_of_one(&self) -> Vec<Self> {
-        let mut parts = Vec::new();
-        for group in &self.groups {
-            for resource in &self.resources {
-                for verb in &self.verbs {
-                    let part = Self {
+    /// The same in parts that speak of one verb, group, resource, name or path each, one after the other: a few kilobytes of
+    /// rules may have millions of them.
+    pub(super) fn parts_of_one(&self) -> impl Iterator<Item = Self> {
+        let any = self.names.is_empty().then_some(None);
+        let names = move || any.into_iter().chain(self.names.iter().map(Some));
+        let of_objects = self.groups.iter().flat_map(move |group| {
+            self.resources.iter().flat_map(move |resource| {
+                self.verbs.iter().flat_map(move |verb| {
+                    names().map(move |name| Self {
                         verbs: vec![verb.clone()],
                         groups: vec![group.clone()],
                         resources: vec![resource.clone()],
+                        names: name.cloned().into_iter().collect(),
                         ..Self::default()
-                    };
-                    if self.names.is_empty() {
-                        parts.push(part);
-                        continue;
-                    }
-                    let named = self.names.iter();
-                    parts.extend(named.map(|name| Self { names: vec![name.clone()], ..part.clone() }));
-                }
-            }
-        }
-        for path in &self.paths {
-            let verbs = self.verbs.iter();
-            parts.extend(verbs.map(|verb| Self {
+                    })
+                })
+            })
+        });
+        let of_paths = self.paths.iter().flat_map(|path| {
+            self.verbs.iter().map(|verb| Self {
                 verbs: vec![verb.clone()],
                 paths: vec![path.clone()],
                 ..Self::default()
-            }));
-        }
-        parts
+            })
+        });
+        of_objects.chain(of_paths)
     }
 
     /// Whether whoever has this rule has all of another.

@@ -3,6 +3,7 @@
 use mailboat_object::ClusterId;
 use serde_json::{Value, json};
 
+use super::escalation::Escalation;
 use super::*;
 use crate::access::review;
 
@@ -229,4 +230,38 @@ fn decisions_are_cheap() {
         assert!(!rights.decide(&mailbox, &syncer, &object("delete", "configmaps", "", "")).allowed);
     }
     println!("a decision among 10,000 workspaces takes {:?}", start.elapsed() / 20_000);
+}
+
+#[test]
+fn a_role_of_millions_of_parts_is_refused_at_once_and_who_has_it_all_may_give_it() {
+    let names =
+        |what: &str, count: usize| -> Vec<String> { (0..count).map(|n| format!("{what}{n}")).collect() };
+    let rules =
+        json!([{ "verbs": names("v", 150), "resources": names("r", 150), "apiGroups": names("g", 60) }]);
+    let mut rights = rights();
+    let check = |rights: &Rights, role: &Value| {
+        rights.check_escalation(&here(), &user("alice", &[]), "roles", "dock", role)
+    };
+    let Err(Escalation::Refused(why)) = check(&rights, &role(&rules)) else { panic!("it is given away") };
+    assert!(why.len() < 1 << 20, "{} bytes", why.len());
+
+    let give = |rights: &mut Rights, rules: &Value| {
+        let alice = json!([{ "kind": "User", "name": "alice" }]);
+        rights.set(&here(), "clusterroles", "", "large", Some(&role(rules)));
+        rights.set(
+            &here(),
+            "clusterrolebindings",
+            "",
+            "large",
+            Some(&binding("ClusterRole", "large", &alice)),
+        );
+    };
+    let mut nearly = rules.clone();
+    nearly[0]["verbs"] = json!(names("v", 149));
+    give(&mut rights, &nearly);
+    let Err(Escalation::Refused(why)) = check(&rights, &role(&rules)) else { panic!("it is given away") };
+    assert!(why.len() < 1 << 20, "{} bytes", why.len());
+
+    give(&mut rights, &rules);
+    check(&rights, &role(&rules)).unwrap();
 }

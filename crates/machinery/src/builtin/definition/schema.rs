@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{list, text};
+use crate::schema::pattern::Patterns;
 use crate::status::FieldError;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -163,7 +164,7 @@ fn checked(schema: &Value, int_or_string: bool, at: &str, errors: &mut Vec<Field
         nested(&schema["not"], false, &format!("{at}.not"), errors);
     }
     if let Some(pattern) = schema["pattern"].as_str()
-        && let Err(error) = regex::Regex::new(pattern)
+        && let Err(error) = Patterns::default().compile(pattern)
     {
         let what = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(&format!("{at}.pattern"), &pattern.into(), what));

@@ -121,3 +121,45 @@ fn a_message_can_be_made_of_the_value() {
         assert_eq!(told(&explained(useless)), said("too many"), "{useless}");
     }
 }
+
+#[test]
+fn a_message_made_of_a_value_is_short_or_not_made() {
+    let explained = |expression: &str| {
+        boats(&json!({ "rule": "false", "message": "plainly wrong", "messageExpression": expression }))
+    };
+    let told = |expression: &str, name: &str| {
+        let errors = errors(&explained(expression), &json!({ "spec": { "names": [name] } }), None);
+        errors.into_iter().map(|(_, body)| body).collect::<Vec<_>>()
+    };
+    assert_eq!(told("'no ' + self.names[0]", "boat"), ["Invalid value: no boat"]);
+    assert_eq!(told("self.names[0] + self.names[0]", &"n".repeat(4000)), ["Invalid value: plainly wrong"]);
+    assert_eq!(told("self.names[0]", &"n".repeat(1 << 20)), ["Invalid value: plainly wrong"]);
+}
+
+#[test]
+fn patterns_in_rules_are_those_of_servers_in_go() {
+    let table = [
+        (r"self.names[0].matches('^\\d+$')", "12", true),
+        (r"self.names[0].matches('^\\d+$')", "٤٢", false),
+        (r"self.names[0].find('[a-z]+') == 'ab'", "12ab34cd", true),
+        (r"self.names[0].findAll('[a-z]+') == ['ab', 'cd']", "12ab34cd", true),
+        (r"self.names[0].findAll('[a-z]+', 1) == ['ab']", "12ab34cd", true),
+        (r"self.names[0].matches('\\pL{900}')", "x", false),
+    ];
+    for (rule, name, holds) in table {
+        let found = errors(&boats(&json!({ "rule": rule })), &json!({ "spec": { "names": [name] } }), None);
+        assert_eq!(found.is_empty(), holds, "{rule}: {found:?}");
+    }
+}
+
+#[test]
+fn all_rules_of_an_object_together_have_an_end() {
+    let rule = json!({ "rule": "self.all(a, self.all(b, a == b || a != b))" });
+    let list = json!({ "type": "array", "items": { "type": "integer" }, "x-kubernetes-validations": [rule] });
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "array", "items": list } } });
+    let few = json!({ "spec": vec![vec![7; 100]; 3] });
+    assert_eq!(errors(&schema, &few, None), []);
+    let many = errors(&schema, &json!({ "spec": vec![vec![7; 200]; 500] }), None);
+    assert_eq!(many.len(), 1, "{}", many.len());
+    assert!(many[0].1.contains("running out of cost budget"), "{many:?}");
+}
