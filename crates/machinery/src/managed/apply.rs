@@ -115,7 +115,7 @@ fn without_dropped(
             at = version;
         }
         let owners = managers.iter().filter(|manager| manager.api_version == *version);
-        let owned = owners.fold(FieldSet::default(), |owned, manager| owned.union(&manager.fields));
+        let owned = FieldSet::union_of(owners.map(|manager| &*manager.fields));
         let kept = fields(&schema_there, &rest).union(&declared(&schema_there, &owned));
         rest = typed::remove(&schema_there, &seen, &fields(&schema_there, &seen).difference(&kept));
     }

@@ -86,18 +86,17 @@ pub(super) fn with<T>(pattern: &str, work: impl FnOnce(&Regex) -> T) -> Result<T
         static MET: RefCell<HashMap<String, Regex>> = RefCell::default();
     }
     let known = MET.with_borrow(|met| met.get(pattern).cloned());
-    let compiled = match known {
-        Some(known) => known,
-        None => {
-            let compiled = compile(&in_ascii(pattern), RULE_BYTES)?;
-            MET.with_borrow_mut(|met| {
-                if met.len() >= KEPT_OF_RULES {
-                    met.clear();
-                }
-                met.insert(pattern.to_owned(), compiled.clone());
-            });
-            compiled
-        }
+    let compiled = if let Some(known) = known {
+        known
+    } else {
+        let compiled = compile(&in_ascii(pattern), RULE_BYTES)?;
+        MET.with_borrow_mut(|met| {
+            if met.len() >= KEPT_OF_RULES {
+                met.clear();
+            }
+            met.insert(pattern.to_owned(), compiled.clone());
+        });
+        compiled
     };
     Ok(work(&compiled))
 }

@@ -183,7 +183,9 @@ impl Walk<'_> {
         if limits.not.as_ref().is_some_and(holds) {
             found.push(failed("not validate the schema (not)"));
         }
-        found.into_iter().for_each(|error| self.say(error));
+        for error in found {
+            self.say(error);
+        }
     }
 
     fn map(&mut self, members: &Map<String, Value>, map: &MapShape, at: At<'_>) {

@@ -1,6 +1,6 @@
 //! The fields that an object holds, and whether they may be there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -43,13 +43,15 @@ impl Walk<'_> {
 
     fn list(&mut self, list: &ListShape, value: &Value) {
         let elements = value.as_array().map_or(&[][..], Vec::as_slice);
-        let keys: Vec<_> =
-            elements.iter().map(|element| list_element(self.schema, list, element).ok()).collect();
-        for (key, element) in keys.iter().zip(elements) {
-            let Some(key) = key else { continue };
-            self.path.push(key.clone());
-            // Of elements that are there more than once, only the key is known.
-            if keys.iter().filter(|other| other.as_ref() == Some(key)).count() == 1 {
+        // None: it is there more than once, and only the key is known.
+        let mut by_key: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
+        for element in elements {
+            let Ok(key) = list_element(self.schema, list, element) else { continue };
+            by_key.entry(key).and_modify(|known| *known = None).or_insert(Some(element));
+        }
+        for (key, element) in by_key {
+            self.path.push(key);
+            if let Some(element) = element {
                 self.value(list.items, element);
             }
             self.fields.insert(&self.path);
