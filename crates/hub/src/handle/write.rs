@@ -25,7 +25,7 @@ use crate::query::FieldValidation;
 use crate::shape;
 use crate::workspaces::{OWNER, ROOT, binding, children, logical_cluster, types, workspace_kind};
 
-/// How many rules that are not enforced are told at once.
+/// How many rules that are not enforced are told at once, and how many finalizers that should have other names.
 const WARNINGS: usize = 20;
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -340,22 +340,24 @@ impl Call<'_> {
         } else {
             self.object(code, &written.object)?
         };
+        // One after the other: together they have a limit.
+        let mut warnings = Vec::new();
         if self.query.field_validation() == FieldValidation::Warn {
-            let warnings = written.unknown.iter().map(|field| format!("unknown field \"{field}\""));
-            answer::warn(&mut answer, flaws.iter().cloned().chain(warnings));
+            warnings.extend_from_slice(flaws);
+            warnings.extend(written.unknown.iter().map(|field| format!("unknown field \"{field}\"")));
         }
-        answer::warn(&mut answer, self.left_out(written));
+        warnings.extend(self.left_out(written));
         if self.kind.origin == Origin::Custom && self.path.subresource.is_empty() {
             let unqualified = written.object.finalizers().into_iter().filter(|name| !name.contains('/'));
             let known = |name: &&str| !matches!(*name, "orphan" | "foregroundDeletion");
-            let warnings = unqualified.filter(known).map(|name| {
+            warnings.extend(unqualified.filter(known).take(WARNINGS).map(|name| {
                 format!(
                     "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental \
                      conflicts with other finalizer writers"
                 )
-            });
-            answer::warn(&mut answer, warnings);
+            }));
         }
+        answer::warn(&mut answer, warnings);
         Ok(answer)
     }
 

@@ -79,6 +79,84 @@ async fn work_grows_with_what_is_sent_and_not_with_its_square() {
     }
 }
 
+/// Defines a kind whose objects have a `spec` of this schema.
+async fn define(hub: &Arc<Hub>, plural: &str, spec: Value) -> (u16, Value) {
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.example.org") },
+        "spec": {
+            "group": "example.org", "scope": "Cluster", "names": { "plural": plural, "kind": plural.to_uppercase() },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let what = format!("the definition of {plural}");
+    costs_little(hub, &what, ask(Method::POST, path, "application/json", definition.to_string())).await
+}
+
+/// Makes an object of such a kind.
+async fn make(hub: &Arc<Hub>, plural: &str, query: &str, spec: Value) -> (u16, Value) {
+    let object = json!({ "apiVersion": "example.org/v1", "kind": plural.to_uppercase(),
+        "metadata": { "name": "a" }, "spec": spec });
+    let path = format!("/apis/example.org/v1/{plural}?{query}");
+    costs_little(hub, plural, ask(Method::POST, &path, "application/json", object.to_string())).await
+}
+
+#[tokio::test]
+async fn a_long_name_is_not_copied_for_each_thing_below_it() {
+    let hub = hub(Limits::default()).await;
+    let long = "x".repeat(1_200_000);
+    let many = |count: usize, each: Value| -> Value {
+        (0..count)
+            .map(|number| (format!("m{number}"), each.clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let below = |named: Value| json!({ "type": "object", "properties": { long.as_str(): named } });
+    let (code, said) = define(&hub, "sails", below(json!({ "type": "object" }))).await;
+    assert_eq!(code, 201, "{said}");
+    for query in ["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"] {
+        let (code, _) = make(&hub, "sails", query, json!({ long.as_str(): many(100_000, json!(1)) })).await;
+        let expected = if query.ends_with("Strict") { 400 } else { 201 };
+        assert_eq!(code, expected, "{query}");
+    }
+    let numbers = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    let (code, said) = define(&hub, "masts", below(numbers)).await;
+    assert_eq!(code, 201, "{said}");
+    let (code, _) = make(&hub, "masts", "", json!({ long.as_str(): many(10_000, json!("x")) })).await;
+    assert_eq!(code, 422);
+    let (code, _) =
+        define(&hub, "hulls", below(json!({ "type": "object", "properties": many(10_000, json!({})) })))
+            .await;
+    assert_eq!(code, 422);
+    let defaults = json!({ "type": "array", "items": {
+        "type": "object", "properties": { "a": { "type": "string", "default": "x".repeat(100_000) } } } });
+    let (code, said) = define(&hub, "decks", defaults).await;
+    assert_eq!(code, 201, "{said}");
+    assert_eq!(make(&hub, "decks", "", json!(vec![json!({}); 400_000])).await.0, 413);
+}
+
+#[tokio::test]
+async fn a_long_text_is_not_held_to_a_large_pattern() {
+    let hub = hub(Limits::default()).await;
+    let of = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let rule = |pattern: &str| json!({ "type": "string", "maxLength": 2_000_000, "x-kubernetes-validations": [{ "rule": format!("self.matches('{pattern}')") }] });
+    let (large, small) = ("[ab]*a[ab]{5000}c", "^[ab]+$");
+    let text = "ab".repeat(600_000);
+    for (plural, schema, expected) in [
+        ("ropes", of(large), 422),
+        ("knots", of(small), 201),
+        ("lines", rule("[ab]*a[ab]{500}c"), 422),
+        ("flags", rule(small), 201),
+    ] {
+        let (code, said) = define(&hub, plural, schema).await;
+        assert_eq!(code, 201, "{said}");
+        let (code, said) = make(&hub, plural, "", json!(text)).await;
+        assert_eq!(code, expected, "{plural}: {}", said["message"].to_string().len());
+    }
+}
+
 #[tokio::test]
 async fn hostile_bodies_are_refused_and_cost_little() {
     let hub = hub(Limits::default()).await;
