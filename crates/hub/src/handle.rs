@@ -2,6 +2,7 @@
 
 mod about;
 mod act;
+mod admit;
 mod certificate;
 mod components;
 mod connect;

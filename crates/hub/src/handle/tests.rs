@@ -1,5 +1,6 @@
 //! The limits of a request, each asked for from outside.
 
+mod bound;
 mod bounds;
 mod costs;
 mod tenants;

@@ -130,6 +130,11 @@ impl Index {
         }
     }
 
+    /// Whether a cluster serves an export's kinds, or did, as far as that is remembered.
+    pub(super) fn was_ever_bound(&self, cluster: &ClusterId, export: &Key) -> bool {
+        self.was_bound(cluster, export, Version(0))
+    }
+
     /// Whether a cluster served an export's kinds at a version.
     pub(super) fn was_bound(&self, cluster: &ClusterId, export: &Key, at: Version) -> bool {
         let now = self.bound.get(cluster).into_iter().flatten().any(|one| **one == *export);
