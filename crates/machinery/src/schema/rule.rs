@@ -5,17 +5,19 @@
 //! that is no CEL is refused; one that is too large, or uses what is not offered here, is left out, which is told to whoever
 //! writes it ([`left_out`]).
 
+mod functions;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
-use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{Key, Map, Value as CelValue};
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Program, ResolveResult};
+use kube_cel::cel::{IdedExpr, Program};
 use mailboat_object::expression::{TooLarge, check_size};
 use serde_json::Value;
+
+use functions::with_functions;
 
 use super::at::At;
 use super::parse::paths_fit;
@@ -305,52 +307,6 @@ fn walk(
             walk(&schema[inner], &format!("{path}.{inner}"), told, found);
         }
     }
-}
-
-/// All functions that rules may call. Those that take patterns are this server's own: a pattern is kept compiled, and bounded.
-fn functions() -> Context<'static> {
-    let mut functions = Context::default().with_all();
-    functions.add_function(
-        "matches",
-        |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
-            pattern::is_match(&pattern, &text).map(CelValue::Bool).map_err(|why| unusable("matches", &why))
-        },
-    );
-    functions.add_function("find", |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
-        let found = pattern::find(&pattern, &text).map_err(|why| unusable("find", &why))?;
-        Ok(found.to_owned().into())
-    });
-    functions.add_function(
-        "findAll",
-        |This(text): This<Arc<String>>, Arguments(asked): Arguments| -> ResolveResult {
-            let (pattern, most) = match asked.as_slice() {
-                [CelValue::String(pattern)] => (pattern, usize::MAX),
-                [CelValue::String(pattern), CelValue::Int(most)] => {
-                    (pattern, usize::try_from(*most).unwrap_or(usize::MAX))
-                }
-                _ => {
-                    return Err(ExecutionError::function_error(
-                        "findAll",
-                        "it takes a pattern, and how many to find",
-                    ));
-                }
-            };
-            let found = pattern::find_all(pattern, &text, most).map_err(|why| unusable("findAll", &why))?;
-            Ok(CelValue::List(Arc::new(found.into_iter().map(|found| found.to_owned().into()).collect())))
-        },
-    );
-    functions
-}
-
-fn unusable(function: &str, why: &pattern::Unusable) -> ExecutionError {
-    ExecutionError::function_error(function, why.to_string())
-}
-
-fn with_functions<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
-    thread_local! {
-        static FUNCTIONS: Context<'static> = functions();
-    }
-    FUNCTIONS.with(work)
 }
 
 impl Schema {

@@ -138,6 +138,22 @@ async fn a_long_name_is_not_copied_for_each_thing_below_it() {
 }
 
 #[tokio::test]
+async fn a_definition_has_no_more_versions_than_anybody_needs() {
+    let hub = hub(Limits::default()).await;
+    let version = |number: usize| json!({ "name": format!("v{number}"), "served": false, "storage": true });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "boats.example.org" },
+        "spec": { "group": "example.org", "scope": "Cluster", "names": { "plural": "boats", "kind": "Boat" },
+            "versions": numbered(20_000, version) },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let request = ask(Method::POST, path, "application/json", definition.to_string());
+    let (code, said) = costs_little(&hub, "versions", request).await;
+    assert_eq!((code, said["details"]["causes"][0]["reason"].as_str()), (422, Some("FieldValueTooMany")));
+}
+
+#[tokio::test]
 async fn a_long_text_is_not_held_to_a_large_pattern() {
     let hub = hub(Limits::default()).await;
     let of = |pattern: &str| json!({ "type": "string", "pattern": pattern });
