@@ -133,7 +133,7 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
     if files.is_empty() {
         return Ok(report);
     }
-    let known = known::read(&read(&folder().join(PAGE))?);
+    let known = read_known()?;
     let mut used = vec![false; known.len()];
     for on in asked {
         let files: Vec<&File> = files.iter().filter(|file| file.on == *on).collect();
@@ -190,6 +190,11 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
 
 fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|error| unreadable(path, error))
+}
+
+/// The differences that are known.
+pub fn read_known() -> Result<Vec<Known>, Error> {
+    Ok(known::read(&read(&folder().join(PAGE))?))
 }
 
 /// All files of cases, by name.

@@ -1,5 +1,7 @@
 //! Answers on their way out.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -145,10 +147,57 @@ pub(crate) fn stream(lines: impl Stream<Item = Result<Bytes, TooSlow>> + Send + 
 
 /// Adds warnings, which clients such as kubectl show to their users.
 pub(crate) fn warn(answer: &mut Answer, warnings: impl IntoIterator<Item = String>) {
-    for warning in warnings {
+    for warning in told(warnings) {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             answer.headers_mut().append(WARNING, value);
         }
+    }
+}
+
+/// So many letters of warnings real servers send together, and if there are more, so many of each.
+const WARNINGS_LETTERS: usize = 4 << 10;
+const WARNING_LETTERS: usize = 256;
+
+/// The warnings that are told, as real servers choose them: each once; all of them, or the beginnings of the first.
+fn told(warnings: impl IntoIterator<Item = String>) -> Vec<String> {
+    let (mut told, mut known) = (Vec::new(), HashSet::new());
+    let (mut letters, mut cut) = (0, false);
+    for warning in warnings {
+        if cut && letters >= WARNINGS_LETTERS {
+            break;
+        }
+        if warning.is_empty() || !known.insert(warning.clone()) {
+            continue;
+        }
+        let counted = |text: &String| text.chars().count();
+        letters += counted(&warning);
+        told.push(warning);
+        if letters > WARNINGS_LETTERS || cut {
+            cut = true;
+            for warning in &mut told {
+                if let Some((end, _)) = warning.char_indices().nth(WARNING_LETTERS) {
+                    warning.truncate(end);
+                }
+            }
+            letters = told.iter().map(counted).sum();
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_warnings_are_told_than_a_client_takes_in_its_headers() {
+        let few = ["a".to_owned(), "b".repeat(1000), "a".to_owned(), String::new()];
+        assert_eq!(told(few.clone()), few[..2], "each once, and whole");
+        let much = told(["a".repeat(3000), "é".repeat(3000), "c".repeat(10)]);
+        let letters: Vec<usize> = much.iter().map(|text| text.chars().count()).collect();
+        assert_eq!(letters, [256, 256, 10], "where they are too long together, each is cut");
+        let many = told((0..100_000).map(|number| format!("{number:0300}")));
+        assert_eq!(many.len(), WARNINGS_LETTERS / WARNING_LETTERS);
     }
 }

@@ -151,7 +151,7 @@ pub async fn workspaces(mut storage: impl Storage, options: Options) -> Result<O
     workspaces.serve(&mut machine);
     let gate = Gate::new(&machine, bootstrap::of_workspaces(), accounts, options.tokens);
     let heard = gate.follower();
-    let ledger = Ledger::new(machine, storage, heard)?;
+    let ledger = Ledger::taking_back(machine, storage, heard, workspaces.taken_back())?;
     let hub = Hub::new(ledger, gate, Serving::Workspaces(workspaces), options.url)?;
     hub.write(|machine, moment| match hub.serving() {
         Serving::Workspaces(workspaces) => workspaces.begin(machine, moment),

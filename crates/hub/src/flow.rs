@@ -26,9 +26,11 @@ pub struct Limits {
     pub watches: Shares,
     /// Bytes of large lists that are being written or read.
     pub list_bytes: Shares,
+    /// Bytes of bodies that are being sent, or are sent and not yet done with.
+    pub bodies: Shares,
     /// The longest body of a request that is read; real servers have the same limit.
     pub body_bytes: usize,
-    /// How long a client may take to send a body: until then it has its turn.
+    /// How long a client may take to send a body. It has its turn when that is there.
     pub body_within: Duration,
     /// How long a request may take until its answer begins; real servers have the same limit.
     pub request_within: Duration,
@@ -57,6 +59,7 @@ impl Default for Limits {
             turn_within: Duration::from_secs(15),
             watches: Shares { all: 100_000, per_workspace: 25_000, per_user: 10_000 },
             list_bytes: Shares { all: 256 << 20, per_workspace: 128 << 20, per_user: 64 << 20 },
+            bodies: Shares { all: 1 << 30, per_workspace: 64 << 20, per_user: 32 << 20 },
             body_bytes: 3 << 20,
             body_within: Duration::from_secs(50),
             request_within: Duration::from_mins(1),
@@ -75,7 +78,12 @@ pub enum Work {
     Watch,
     /// A list of so many bytes.
     List(usize),
+    /// A body of so many bytes at most, which somebody sends as slowly as he likes.
+    Body(usize),
 }
+
+/// As so much a body counts, however small it is: there may be no more of them, either.
+const BODY_LEAST_BYTES: usize = 64 << 10;
 
 impl Work {
     /// How much of its kind it takes.
@@ -83,6 +91,7 @@ impl Work {
         match self {
             Self::Request | Self::Watch => 1,
             Self::List(bytes) => bytes.max(1),
+            Self::Body(bytes) => bytes.max(BODY_LEAST_BYTES),
         }
     }
 }

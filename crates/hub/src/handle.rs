@@ -2,6 +2,7 @@
 
 mod about;
 mod act;
+mod admit;
 mod certificate;
 mod components;
 mod connect;
@@ -18,7 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::{Either, ready};
 use http::header::{CACHE_CONTROL, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -194,6 +194,12 @@ where
     hub.peek(|machine| place.check_granted(hub, machine, &user, verb, &path))?;
     course.is_past_gate = true;
     let mut watching = None;
+    // A body that comes slowly has nobody wait: the turn is taken when it is there, and it counts for itself until it is done
+    // with.
+    let (body, _room) = match verb {
+        "get" | "list" | "watch" => (Bytes::new(), None),
+        _ => sent(hub, &asker, body).await?,
+    };
     match verb {
         "watch" => {
             let lasting = hub.turn(&asker, Work::Watch).await?;
@@ -204,7 +210,6 @@ where
         }
         _ => course.turn = Some(hub.turn(&asker, Work::Request).await?),
     }
-    let body = collect(body, &hub.limits);
     if review::is_question(&path) || (verb == "create" && review::is_token_request(&path)) {
         if verb != "create" {
             return Err(not_allowed());
@@ -214,7 +219,7 @@ where
         if place.view.is_some() {
             return Err(Status::unserved());
         }
-        let body = review::body(&body.await?, &head.headers)?;
+        let body = review::body(&body, &head.headers)?;
         if review::is_token_request(&path) {
             return review::token(hub, &cluster, &path, body, &manager(&query, &head.headers));
         }
@@ -231,15 +236,14 @@ where
         answer::warn(&mut answer, [COMPONENTS_DEPRECATED.to_owned()]);
         return Ok(answer);
     }
-    let (path, body) = if is_cluster && act::is_bare_binding(&path) {
+    let path = if is_cluster && act::is_bare_binding(&path) {
         if verb != "create" {
             return Err(not_allowed());
         }
         // As if it were sent to the Pod that it names.
-        let sent = body.await?;
-        (act::of_binding(&path, &sent, &head.headers)?, Either::Left(ready(Ok(sent))))
+        act::of_binding(&path, &body, &head.headers)?
     } else {
-        (path, Either::Right(body))
+        path
     };
     let id = KindId::new(&path.group, &path.resource);
     let missing = || unserved(hub, &place, &path.group);
@@ -274,12 +278,12 @@ where
         _ if connect::is_connection(&call.path) => call.connect().await,
         "get" => call.get().await,
         "list" => call.list().await,
-        "create" if act::is_act(&call.path) => call.act(&body.await?).await,
-        "create" => call.create(&body.await?).await,
-        "update" => call.update(&body.await?).await,
-        "patch" => call.patch(&body.await?).await,
-        "delete" => call.delete(&body.await?).await,
-        "deletecollection" => call.delete_collection(&body.await?).await,
+        "create" if act::is_act(&call.path) => call.act(&body).await,
+        "create" => call.create(&body).await,
+        "update" => call.update(&body).await,
+        "patch" => call.patch(&body).await,
+        "delete" => call.delete(&body).await,
+        "deletecollection" => call.delete_collection(&body).await,
         _ => Err(not_allowed()),
     };
     let mut answer = answer.map_err(|status| status.renamed(call.kept(), &call.kind.id))?;
@@ -319,6 +323,21 @@ fn unserved(hub: &Hub, place: &Place, group: &str) -> Status {
     } else {
         Status::unserved()
     }
+}
+
+/// A body, when all of it is there, and its room.
+async fn sent<B>(hub: &Hub, asker: &Asker, body: B) -> Result<(Bytes, Option<Pass>), Status>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let most = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+    if most == Some(0) {
+        return Ok((Bytes::new(), None));
+    }
+    let most = most.unwrap_or(usize::MAX).min(hub.limits.body_bytes);
+    let room = hub.turn(asker, Work::Body(most)).await?;
+    Ok((collect(body, &hub.limits).await?, Some(room)))
 }
 
 async fn collect<B>(body: B, limits: &Limits) -> Result<Bytes, Status>

@@ -27,6 +27,7 @@ mod doors;
 pub mod flow;
 mod gate;
 mod handle;
+mod health;
 mod hub;
 mod keeper;
 mod lines;

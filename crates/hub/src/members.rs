@@ -3,17 +3,19 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use mailboat_machinery::schema::At;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// So many repeated members are told; more say nothing new.
+/// So many repeated members are told, and of names that are this long one; more say nothing new.
 const TOLD_LIMIT: usize = 16;
+const TOLD_LIMIT_BYTES: usize = 16 << 10;
 
 /// Reads JSON, and names the members that are there more than once; the last one counts.
 pub(crate) fn read(body: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let again = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = Watched { path: "", again: &again }.deserialize(&mut deserializer)?;
+    let value = Watched { at: At::ROOT, again: &again }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((value, again.into_inner()))
 }
@@ -21,7 +23,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(Value, Vec<String>), serde_json::Erro
 /// A value on its way in, and where it stands.
 #[derive(Clone, Copy)]
 struct Watched<'w> {
-    path: &'w str,
+    at: At<'w>,
     again: &'w RefCell<Vec<String>>,
 }
 
@@ -75,8 +77,7 @@ impl<'de> Visitor<'de> for Watched<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match elements.next_element_seed(Watched { path: &path, ..self })? {
+            match elements.next_element_seed(Watched { at: self.at.element(list.len()), ..self })? {
                 Some(element) => list.push(element),
                 None => return Ok(Value::Array(list)),
             }
@@ -86,14 +87,23 @@ impl<'de> Visitor<'de> for Watched<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let dot = if self.path.is_empty() { "" } else { "." };
-            let path = format!("{}{dot}{name}", self.path);
-            let value = members.next_value_seed(Watched { path: &path, ..self })?;
-            if map.insert(name, value).is_some() && self.again.borrow().len() < TOLD_LIMIT {
-                self.again.borrow_mut().push(path);
+            let at = self.at.member(&name);
+            let value = members.next_value_seed(Watched { at, again: self.again })?;
+            if map.contains_key(&name) {
+                note(self.again, at);
             }
+            map.insert(name, value);
         }
         Ok(Value::Object(map))
+    }
+}
+
+/// Notes a member that is there again.
+fn note(again: &RefCell<Vec<String>>, at: At<'_>) {
+    let mut again = again.borrow_mut();
+    let bytes: usize = again.iter().map(String::len).sum();
+    if again.len() < TOLD_LIMIT && bytes < TOLD_LIMIT_BYTES {
+        again.push(at.to_string());
     }
 }
 

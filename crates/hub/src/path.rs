@@ -2,7 +2,7 @@
 
 use mailboat_object::Name;
 
-use crate::access;
+use crate::{access, health};
 
 /// What a path asks for, the place left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,23 +79,19 @@ impl ObjectPath {
     }
 }
 
-/// What is looked at to say how a server is, by the names that real servers have for it.
-pub(crate) const HEALTH_CHECKS: [&str; 3] = ["ping", "log", "etcd"];
-
-/// The paths that ask how a server is.
-fn health(part: &str) -> Option<&'static str> {
-    ["healthz", "livez", "readyz"].into_iter().find(|name| *name == part)
-}
-
 impl Asked {
     /// Reads a path without its place. None: there is nothing there.
     pub(crate) fn read(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Some(match parts.as_slice() {
             [] => Self::Paths,
-            [first] if health(first).is_some() => Self::Health { name: health(first)?, is_one: false },
-            [first, check] if health(first).is_some() && HEALTH_CHECKS.contains(check) => {
-                Self::Health { name: health(first)?, is_one: true }
+            [first] if health::asked(first).is_some() => {
+                Self::Health { name: health::asked(first)?, is_one: false }
+            }
+            [first, check @ ..]
+                if health::asked(first).is_some_and(|path| health::has(path, &check.join("/"))) =>
+            {
+                Self::Health { name: health::asked(first)?, is_one: true }
             }
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,

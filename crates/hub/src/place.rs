@@ -177,8 +177,9 @@ impl Place {
             }
             Some(Sight::Export(view)) => view,
         };
-        let granted = if let Some(cluster) = &self.cluster {
-            view.is_granted(machine, cluster, &kind, verb)
+        let granted = if let (Some(cluster), Serving::Workspaces(workspaces)) = (&self.cluster, hub.serving())
+        {
+            view.is_granted(workspaces, machine, cluster, &kind, verb)
         } else {
             let seen = self.seen(hub, machine, &kind);
             !self.kinds(hub, machine).iter().any(|served| served.id == kind)

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::path::{Asked, ObjectPath};
 use crate::query::Query;
+use crate::workspaces::waiting;
 
 /// Options of a query whose values are words of the API, and no names.
 const WORDS: [&str; 8] = [
@@ -105,6 +106,16 @@ pub(crate) fn place(path: &str) -> (&'static str, &str) {
             }
             Some(rest) => ("view of a workspace", &rest[after(rest, 0)..]),
             None => ("view of all workspaces", rest),
+        };
+    }
+    if let Some(rest) = path.strip_prefix(waiting::PREFIX) {
+        let rest = &rest[after(rest, 0)..];
+        return match rest.strip_prefix("/clusters/") {
+            Some(rest) if rest.starts_with('*') || rest.starts_with("%2A") => {
+                ("view of all that wait", &rest[after(rest, 0)..])
+            }
+            Some(rest) => ("workspace that waits", &rest[after(rest, 0)..]),
+            None => ("view of all that wait", rest),
         };
     }
     match path.strip_prefix("/clusters/") {
@@ -207,7 +218,25 @@ mod tests {
             ["how: watch in a view of all workspaces, taking JSON, with fieldSelector by metadata.name and \
               resourceVersion and watch true"]
         );
-        for line in seen.iter().chain(&watch) {
+        let prepared = shapes(
+            "GET",
+            "/services/initializingworkspaces/espw:secret/clusters/*/apis/core.kcp.io/v1alpha1/logicalclusters",
+            &[],
+        );
+        assert_eq!(
+            prepared,
+            ["how: list in a view of all that wait, taking JSON", "what: list logicalclusters.core.kcp.io"]
+        );
+        let entered = shapes(
+            "GET",
+            "/services/initializingworkspaces/espw:secret/clusters/root/api/v1/namespaces/till/pods",
+            &[],
+        );
+        assert_eq!(
+            entered,
+            ["how: list of a namespace in a workspace that waits, taking JSON", "what: list pods"]
+        );
+        for line in seen.iter().chain(&watch).chain(&prepared).chain(&entered) {
             for word in ["secret", "till", "prices", "root", "espw", "77"] {
                 assert!(!line.contains(word), "{line}");
             }

@@ -127,6 +127,19 @@ impl Workspaces {
 
     /// Follows what changed after a version, and what follows from that.
     pub fn follow(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
+        self.follow_on(machine, since, moment);
+        let first = Version(since.0 + 1);
+        let first = (machine.version() >= first).then_some(first);
+        self.index_mut().written(first, machine.shown());
+    }
+
+    /// Who has to be told from which version on nothing could be stored, and what was written never was.
+    pub fn taken_back(&self) -> impl FnMut(Version) + Send + 'static {
+        let index = Arc::clone(&self.index);
+        move |from| index.write().unwrap_or_else(PoisonError::into_inner).take_back(from)
+    }
+
+    fn follow_on(&self, machine: &mut Machine, since: Version, moment: &mut Moment<'_>) {
         let mut since = since;
         for _ in 0..ROUNDS {
             let mut changed: BTreeMap<Key, Option<Arc<Stored>>> = BTreeMap::new();
@@ -158,12 +171,12 @@ impl Workspaces {
             round.follow_binding(&binding);
         }
         // A workspace that is being emptied waits in its parent.
-        let emptying: Vec<Key> = self.index().emptying.iter().cloned().collect();
+        let emptying = self.index().emptying();
         for key in emptying {
             match round.machine.get(&key) {
                 Ok(workspace) if workspace.is_deleting() => round.follow_workspace(&workspace),
                 _ => {
-                    self.index_mut().emptying.remove(&key);
+                    self.index_mut().note_emptying(&key, false);
                 }
             }
         }

@@ -138,7 +138,7 @@ impl FieldSet {
     }
 
     /// Adds the field at `path`, without its parents. Nobody owns an object as a whole: the empty path adds
-    /// nothing.
+    /// nothing. Whoever adds many does so in their order: each of them is then put at the end.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = match self.find(first) {
@@ -194,43 +194,78 @@ impl FieldSet {
         })
     }
 
+    /// The members of any of these sets; each is looked at once, however many there are.
+    #[must_use]
+    pub(crate) fn union_of<'s>(sets: impl IntoIterator<Item = &'s Self>) -> Self {
+        Self::from_entries(sets.into_iter().flat_map(|set| set.entries.iter().cloned()).collect())
+    }
+
+    /// The set of these, in any order, some of which may be about the same element.
+    fn from_entries(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|a, b| a.element.cmp(&b.element));
+        let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
+        let mut repeated = false;
+        for entry in entries {
+            match joined.last_mut().filter(|last| last.element == entry.element) {
+                Some(last) => {
+                    last.member |= entry.member;
+                    last.children.entries.extend(entry.children.entries);
+                    repeated = true;
+                }
+                None => joined.push(entry),
+            }
+        }
+        if repeated {
+            for entry in &mut joined {
+                let children = std::mem::take(&mut entry.children.entries);
+                entry.children = Self::from_entries(children);
+            }
+        }
+        Self { entries: joined }
+    }
+
     /// The members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.join(other, &|ours, theirs| {
-            let (ours, theirs) = (ours?, theirs?);
-            Some(Entry {
-                element: ours.element.clone(),
-                member: ours.member && theirs.member,
-                children: ours.children.intersection(&theirs.children),
-            })
-        })
+        // One change is compared with each of many managers: what is looked through is the smaller of the two.
+        let both = |ours: &Entry, theirs: &Entry| Entry {
+            element: ours.element.clone(),
+            member: ours.member && theirs.member,
+            children: ours.children.intersection(&theirs.children),
+        };
+        if self.entries.len() <= other.entries.len() {
+            self.pick(other, |ours, theirs| Some(both(ours, theirs?)))
+        } else {
+            other.pick(self, |theirs, ours| Some(both(ours?, theirs)))
+        }
     }
 
     /// The members that are not in the other set. What is below a member of the other set stays.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.join(other, &|ours, theirs| match (ours, theirs) {
-            (Some(ours), Some(theirs)) => Some(Entry {
-                element: ours.element.clone(),
-                member: ours.member && !theirs.member,
-                children: ours.children.difference(&theirs.children),
-            }),
-            (ours, _) => ours.cloned(),
+        self.pick(other, |ours, theirs| {
+            Some(theirs.map_or_else(
+                || ours.clone(),
+                |theirs| Entry {
+                    element: ours.element.clone(),
+                    member: ours.member && !theirs.member,
+                    children: ours.children.difference(&theirs.children),
+                },
+            ))
         })
     }
 
     /// The members that are neither in the other set nor below one of its members.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.join(other, &|ours, theirs| match (ours, theirs) {
-            (Some(_), Some(theirs)) if theirs.member => None,
-            (Some(ours), Some(theirs)) => Some(Entry {
+        self.pick(other, |ours, theirs| match theirs {
+            Some(theirs) if theirs.member => None,
+            Some(theirs) => Some(Entry {
                 element: ours.element.clone(),
                 member: ours.member,
                 children: ours.children.recursive_difference(&theirs.children),
             }),
-            (ours, _) => ours.cloned(),
+            None => Some(ours.clone()),
         })
     }
 
@@ -279,6 +314,13 @@ impl FieldSet {
 
     fn find(&self, element: &PathElement) -> Result<usize, usize> {
         self.entries.binary_search_by(|entry| entry.element.cmp(element))
+    }
+
+    /// What becomes of each element of this set, seen beside the same one of another; what is left without members is dropped.
+    fn pick(&self, other: &Self, pair: impl Fn(&Entry, Option<&Entry>) -> Option<Entry>) -> Self {
+        let beside = |entry: &Entry| other.find(&entry.element).ok().map(|at| &other.entries[at]);
+        let picked = self.entries.iter().filter_map(|entry| pair(entry, beside(entry)));
+        Self { entries: picked.filter(|entry| entry.member || !entry.children.is_empty()).collect() }
     }
 
     /// Joins two sorted tries level by level; what is left without members is dropped.

@@ -10,6 +10,8 @@ pub const OPERATIONS_MAX: usize = 10_000;
 /// How many bytes the copies that one patch makes may take together: a few dozen of them, each of the one before, would take
 /// more than any machine has. Real servers have the same limit.
 const COPIED_BYTES_MAX: usize = 3 << 20;
+/// How many elements of lists may move up or down together: each that is put in or taken out moves all that come after it.
+const SHIFTED_MAX: usize = 1 << 27;
 /// How deep a document may get on the way: as deep as any that is read. Copies of something into itself would otherwise double
 /// its depth with each operation, and end the process when somebody walks down.
 const DEPTH_MAX: usize = DEEPEST as usize;
@@ -28,6 +30,9 @@ pub enum BadPatch {
         "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {COPIED_BYTES_MAX}"
     )]
     TooMuchCopied(usize),
+    /// It takes too long.
+    #[error("a JSON patch may shift {SHIFTED_MAX} elements of lists at most")]
+    TooMuchShifted,
     /// It nests the object deeper than anything is read.
     #[error("a JSON patch may nest an object {DEPTH_MAX} levels deep at most")]
     TooDeep,
@@ -47,8 +52,33 @@ pub fn apply(document: &mut Value, patch: &Value) -> Result<(), BadPatch> {
     if let Some(other) = operations.iter().find(|operation| !operation.is_object()) {
         return Err(BadPatch::Malformed(format!("{other} is no operation")));
     }
-    let mut copied_bytes = 0;
-    operations.iter().try_for_each(|operation| carry_out(document, operation, &mut copied_bytes))
+    let mut spent = Spent::default();
+    operations.iter().try_for_each(|operation| carry_out(document, operation, &mut spent))
+}
+
+/// What the operations of one patch have cost so far.
+#[derive(Default)]
+struct Spent {
+    copied_bytes: usize,
+    shifted: usize,
+}
+
+impl Spent {
+    /// Adds what a value takes to what was copied.
+    fn copy(&mut self, value: &Value) -> Result<(), BadPatch> {
+        self.copied_bytes += json_bytes(value, COPIED_BYTES_MAX);
+        if self.copied_bytes > COPIED_BYTES_MAX {
+            Err(BadPatch::TooMuchCopied(self.copied_bytes))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Adds the elements that come after one which is put in or taken out.
+    fn shift(&mut self, elements: usize) -> Result<(), BadPatch> {
+        self.shifted += elements;
+        if self.shifted > SHIFTED_MAX { Err(BadPatch::TooMuchShifted) } else { Ok(()) }
+    }
 }
 
 /// Whether any operation reads or writes at, above or below this pointer.
@@ -62,7 +92,7 @@ pub(crate) fn touches(patch: &Value, pointer: &str) -> bool {
     })
 }
 
-fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), BadPatch> {
+fn carry_out(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), BadPatch> {
     let text = |member: &str| {
         operation[member]
             .as_str()
@@ -74,8 +104,8 @@ fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) 
         check_depth(value, path).map(|()| value.clone())
     };
     match text("op")? {
-        "add" => add(document, path, value()?),
-        "remove" => remove(document, path).map(drop),
+        "add" => add(document, path, value()?, spent),
+        "remove" => remove(document, path, spent).map(drop),
         "replace" => {
             if path.is_empty() {
                 *document = value()?;
@@ -85,23 +115,23 @@ fn carry_out(document: &mut Value, operation: &Value, copied_bytes: &mut usize) 
         }
         "move" => {
             let from = text("from")?;
-            let moved = remove(document, from)?;
+            let moved = remove(document, from, spent)?;
             if levels(path) > levels(from) {
                 // What is looked through counts as if it were copied: many moves of something large take as long.
-                count(&moved, copied_bytes)?;
+                spent.copy(&moved)?;
                 check_depth(&moved, path)?;
             }
-            add(document, path, moved)
+            add(document, path, moved, spent)
         }
         "copy" => {
             let from = text("from")?;
             let missing =
                 || BadPatch::Unfitting(format!("copy operation does not apply: doc is missing key: {from}"));
             let copied = find_mut(document, from).ok_or_else(missing)?;
-            count(copied, copied_bytes)?;
+            spent.copy(copied)?;
             check_depth(copied, path)?;
             let copied = copied.clone();
-            add(document, path, copied)
+            add(document, path, copied, spent)
         }
         "test" => {
             let found = find_mut(document, path).map_or(&Value::Null, |value| &*value);
@@ -125,13 +155,7 @@ fn check_depth(value: &Value, path: &str) -> Result<(), BadPatch> {
     if is_deeper(value, left) { Err(BadPatch::TooDeep) } else { Ok(()) }
 }
 
-/// Adds what a value takes to what was copied so far.
-fn count(value: &Value, copied_bytes: &mut usize) -> Result<(), BadPatch> {
-    *copied_bytes += json_bytes(value, COPIED_BYTES_MAX);
-    if *copied_bytes > COPIED_BYTES_MAX { Err(BadPatch::TooMuchCopied(*copied_bytes)) } else { Ok(()) }
-}
-
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatch> {
+fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), BadPatch> {
     let missing =
         || BadPatch::Unfitting(format!("add operation does not apply: doc is missing path: {path}"));
     let Some((parent, key)) = path.rsplit_once('/') else {
@@ -146,6 +170,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatch> {
             let at = if key == "-" { Some(elements.len()) } else { index(key, elements.len() + 1) };
             let at =
                 at.ok_or_else(|| BadPatch::Unfitting(format!("unable to access invalid index: {key}")))?;
+            spent.shift(elements.len() - at)?;
             elements.insert(at, value);
         }
         _ => return Err(missing()),
@@ -171,7 +196,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), BadPatc
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, BadPatch> {
+fn remove(document: &mut Value, path: &str, spent: &mut Spent) -> Result<Value, BadPatch> {
     let missing =
         || BadPatch::Unfitting(format!("remove operation does not apply: doc is missing path: {path}"));
     let (parent, key) = path.rsplit_once('/').ok_or_else(missing)?;
@@ -179,6 +204,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, BadPatch> {
         Value::Object(members) => members.remove(&unescape(key)).ok_or_else(missing),
         Value::Array(elements) => {
             let at = index(key, elements.len()).ok_or_else(missing)?;
+            spent.shift(elements.len() - at)?;
             Ok(elements.remove(at))
         }
         _ => Err(missing()),

@@ -135,6 +135,7 @@ impl Machine {
     /// Adds a cluster that serves these kinds, or lets one serve more. Kinds are shared between clusters by
     /// cloning the `Arc`.
     pub fn serve(&mut self, cluster: &ClusterId, kinds: impl IntoIterator<Item = Arc<Kind>>) {
+        self.note_cluster(cluster);
         let cluster = self.clusters.entry(cluster.clone()).or_default();
         Arc::make_mut(&mut cluster.kinds).extend(kinds.into_iter().map(|kind| (kind.id.clone(), kind)));
         self.resting.share_kinds(&mut cluster.kinds);
@@ -143,6 +144,7 @@ impl Machine {
     /// Adds a cluster that serves exactly these kinds, or lets one serve them in place of others. Whoever has many
     /// clusters that are alike need not put their kinds together for each.
     pub fn serve_exactly(&mut self, cluster: &ClusterId, kinds: &Arc<Kinds>) {
+        self.note_cluster(cluster);
         let mut kinds = Arc::clone(kinds);
         self.resting.share_kinds(&mut kinds);
         self.clusters.entry(cluster.clone()).or_default().kinds = kinds;
@@ -155,6 +157,7 @@ impl Machine {
 
     /// Stops serving a kind in a cluster. Its objects stay, unseen, until it is served again.
     pub fn stop_serving(&mut self, cluster: &ClusterId, kind: &KindId) {
+        self.note_cluster(cluster);
         if let Some(cluster) = self.clusters.get_mut(cluster) {
             Arc::make_mut(&mut cluster.kinds).remove(kind);
             self.resting.share_kinds(&mut cluster.kinds);
@@ -163,6 +166,7 @@ impl Machine {
 
     /// Stops serving everything in a cluster: it is as if it had never been.
     pub fn stop_serving_all(&mut self, cluster: &ClusterId) {
+        self.note_cluster(cluster);
         self.clusters.remove(cluster);
     }
 

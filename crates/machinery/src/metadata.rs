@@ -1,12 +1,12 @@
 //! The rules of `metadata`, which are the same for every kind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use mailboat_object::Version;
 use serde_json::{Map, Value};
 
 use crate::kind::NameRule;
-use crate::status::FieldError;
+use crate::status::{FieldError, MOST_ERRORS};
 
 const FINALIZER_ORPHAN: &str = "orphan";
 const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
@@ -130,11 +130,12 @@ fn decode_member(name: &str, value: Value) -> Result<Option<Value>, String> {
         }
         ("ownerReferences", Value::Array(owners)) => {
             let mut decoded: Vec<Value> = Vec::with_capacity(owners.len());
+            let mut known = HashSet::new();
             for owner in owners {
                 let Value::Object(owner) = owner else { return wrong("object", &owner) };
                 let owner = owner_reference(owner);
                 // Servers drop owners that are named twice.
-                if !decoded.contains(&owner) {
+                if known.insert(owner.clone()) {
                     decoded.push(owner);
                 }
             }
@@ -253,6 +254,9 @@ pub(crate) fn validate_change(new: &Value, old: &Value) -> Vec<FieldError> {
 
 fn validate_maps(metadata: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        if errors.len() > MOST_ERRORS {
+            return;
+        }
         for what in key_errors(key) {
             errors.push(FieldError::invalid("metadata.labels", &Value::from(key.as_str()), what));
         }
@@ -263,6 +267,9 @@ fn validate_maps(metadata: &Value, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
         bytes += key.len() + value.as_str().map_or(0, str::len);
+        if errors.len() > MOST_ERRORS {
+            continue;
+        }
         for what in key_errors(&key.to_lowercase()) {
             errors.push(FieldError::invalid("metadata.annotations", &Value::from(key.as_str()), what));
         }
@@ -276,6 +283,9 @@ fn validate_owners(metadata: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controllers = Vec::new();
     for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
+        if errors.len() > MOST_ERRORS {
+            return;
+        }
         for (member, what) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -320,6 +330,7 @@ pub(crate) fn validate_native_finalizers(metadata: &Value) -> Vec<FieldError> {
     finalizers
         .enumerate()
         .filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name))
+        .take(MOST_ERRORS + 1)
         .map(|(index, name)| {
             let field = format!("metadata.finalizers[{index}]");
             let what = "name is neither a standard finalizer name nor is it fully qualified";
@@ -333,6 +344,9 @@ fn validate_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
     let finalizers: Vec<_> =
         metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for finalizer in &finalizers {
+        if errors.len() > MOST_ERRORS {
+            return;
+        }
         for what in key_errors(finalizer) {
             errors.push(FieldError::invalid(path, &Value::from(*finalizer), what));
         }

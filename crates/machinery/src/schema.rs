@@ -9,7 +9,7 @@ mod at;
 mod empty;
 mod format;
 mod meta;
-mod parse;
+pub(crate) mod parse;
 pub(crate) mod pattern;
 pub(crate) mod rule;
 mod validate;
@@ -21,6 +21,7 @@ use mailboat_object::Name;
 use serde_json::Value;
 
 pub use admit::Admission;
+pub use at::At;
 use format::Format;
 pub use parse::{BadSchema, Origin};
 pub use rule::left_out;
@@ -126,6 +127,8 @@ pub(crate) enum ListRelation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapShape {
     fields: BTreeMap<Name, Field>,
+    /// Those that have a default.
+    defaulted: Box<[Name]>,
     /// Of what type members are that have no declaration of their own, to merging; none: there may be none.
     pub elements: Option<NodeId>,
     /// Such members are declared (`additionalProperties`), not only put up with.

@@ -3,15 +3,23 @@
 //! `kubectl apply`, `edit` and `set` send them for kinds that a server knows by itself. How a list is merged stands in
 //! the kind's OpenAPI; what a merge cannot say is told by directives, members whose names begin with `$`.
 
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use crate::schema::{ListPatch, NodeId, Schema, UNTYPED};
+use crate::size::json_bytes;
 use crate::status::Status;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+
+/// How many bytes the lists that are merged may have together. Lists stand in each other a few levels deep, so that no patch
+/// needs more that merges each of them once; one that names the same element again and again merges what is in it each time.
+const MERGED_BYTES_MAX: usize = 32 << 20;
 
 /// Why a patch cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +36,9 @@ pub(crate) enum BadStrategicPatch {
     /// An element of a list has no name to find its like by.
     #[error("map does not contain declared merge key: {0}")]
     NoMergeKey(String),
+    /// It takes too long.
+    #[error("the lists that a strategic merge patch merges may have {MERGED_BYTES_MAX} bytes together")]
+    TooMuch,
 }
 
 impl BadStrategicPatch {
@@ -36,6 +47,7 @@ impl BadStrategicPatch {
         match self {
             // Real servers fail to blame the client here.
             Self::NoMergeKey(_) => Status::internal(self.to_string()),
+            Self::TooMuch => Status::too_large(self.to_string()),
             other => Status::bad_request(other.to_string()),
         }
     }
@@ -46,11 +58,12 @@ pub(crate) fn merge(schema: &Schema, object: &mut Value, patch: &Value) -> Resul
     let (Value::Object(members), Value::Object(patch)) = (object, patch) else {
         return Err(BadStrategicPatch::NoMap);
     };
-    Merge { schema }.map(members, patch, schema.root())
+    Merge { schema, merged_bytes: Cell::default() }.map(members, patch, schema.root())
 }
 
 struct Merge<'s> {
     schema: &'s Schema,
+    merged_bytes: Cell<usize>,
 }
 
 impl Merge<'_> {
@@ -73,16 +86,17 @@ impl Merge<'_> {
             Some(other) => return Err(BadStrategicPatch::UnknownDirective(other.to_owned())),
         }
         if let Some(retained) = patch.get(RETAIN) {
-            let retained = list(RETAIN, retained)?;
-            target.retain(|name, _| retained.iter().any(|retained| retained == name));
+            let retained: HashSet<_> = list(RETAIN, retained)?.iter().filter_map(Value::as_str).collect();
+            target.retain(|name, _| retained.contains(name.as_str()));
         }
         for (name, value) in patch {
             if name == DIRECTIVE || name == RETAIN || name.starts_with(ORDER) {
                 continue;
             }
             if let Some(field) = name.strip_prefix(DELETE_FROM) {
-                let gone = list(name, value)?;
+                let gone: HashSet<_> = list(name, value)?.iter().collect();
                 if let Some(Value::Array(elements)) = target.get_mut(field) {
+                    self.charge(elements)?;
                     elements.retain(|element| !gone.contains(element));
                 }
                 continue;
@@ -102,6 +116,7 @@ impl Merge<'_> {
                 && let Some(Value::Array(elements)) = target.get_mut(field)
                 && let Some((key, _)) = self.merged_list(self.child(node, field))
             {
+                self.charge(elements)?;
                 let server = elements.clone();
                 *elements = ordered(std::mem::take(elements), list(ORDER, order)?, &server, key);
             }
@@ -133,9 +148,11 @@ impl Merge<'_> {
                 let merged = match self.merged_list(node) {
                     Some((key, items)) => {
                         let present = match target.get(name) {
-                            Some(Value::Array(elements)) => elements.clone(),
-                            _ => Vec::new(),
+                            Some(Value::Array(elements)) => &elements[..],
+                            _ => &[],
                         };
+                        self.charge(present)?;
+                        self.charge(patch)?;
                         let order = order.map(|order| list(ORDER, order)).transpose()?;
                         self.list(present, patch, key, items, order)?
                     }
@@ -152,47 +169,67 @@ impl Merge<'_> {
 
     fn list(
         &self,
-        present: Vec<Value>,
+        present: &[Value],
         patch: &[Value],
         key: Option<&str>,
         items: NodeId,
         order: Option<&[Value]>,
     ) -> Result<Vec<Value>, BadStrategicPatch> {
-        let server = present.clone();
-        let mut merged = present;
+        // Where no order is wanted, that of the patch is.
+        let order = order.unwrap_or(patch);
         let Some(key) = key else {
-            for element in patch {
-                if !merged.contains(element) {
-                    merged.push(element.clone());
-                }
-            }
-            return Ok(ordered(merged, order.unwrap_or(patch), &server, None));
+            let mut known: HashSet<&Value> = present.iter().collect();
+            let new = patch.iter().filter(|element| known.insert(element)).cloned();
+            return Ok(ordered(present.iter().cloned().chain(new).collect(), order, present, None));
         };
         if patch.iter().any(|element| element[DIRECTIVE] == "replace") {
             return Ok(patch.iter().filter(|element| element[DIRECTIVE] != "replace").cloned().collect());
+        }
+        // What is deleted leaves its place empty, so that the others stay where they are known to be.
+        let mut merged: Vec<Option<Value>> = present.iter().cloned().map(Some).collect();
+        let mut places: HashMap<&Value, Vec<usize>> = HashMap::new();
+        for (place, element) in present.iter().enumerate() {
+            if let Some(name) = element.get(key) {
+                places.entry(name).or_default().push(place);
+            }
         }
         for element in patch {
             let Some(members) = element.as_object() else { continue };
             let Some(name) = members.get(key) else {
                 return Err(BadStrategicPatch::NoMergeKey(key.to_owned()));
             };
-            let at = merged.iter().position(|present| present.get(key) == Some(name));
-            match (element[DIRECTIVE].as_str(), at) {
-                (Some("delete"), _) => merged.retain(|present| present.get(key) != Some(name)),
-                (_, Some(at)) => {
-                    if let Value::Object(present) = &mut merged[at] {
-                        self.map(present, members, items)?;
-                    }
+            if element[DIRECTIVE] == "delete" {
+                places.remove(name).into_iter().flatten().for_each(|place| merged[place] = None);
+                continue;
+            }
+            let place = places.get(name).and_then(|places| places.first()).copied();
+            let place = place.unwrap_or_else(|| {
+                merged.push(Some(Value::Object(Map::new())));
+                merged.len() - 1
+            });
+            let Some(Value::Object(target)) = &mut merged[place] else { continue };
+            self.map(target, members, items)?;
+            // A name that is null is none, and nothing is found by it.
+            if target.get(key) == Some(name) {
+                let known = places.entry(name).or_default();
+                if known.is_empty() {
+                    known.push(place);
                 }
-                (_, None) => {
-                    let mut new = Map::new();
-                    self.map(&mut new, members, items)?;
-                    merged.push(Value::Object(new));
-                }
+            } else {
+                places.remove(name);
             }
         }
-        // Where no order is wanted, that of the patch is.
-        Ok(ordered(merged, order.unwrap_or(patch), &server, Some(key)))
+        Ok(ordered(merged.into_iter().flatten().collect(), order, present, Some(key)))
+    }
+
+    /// Adds a list to what is merged.
+    fn charge(&self, elements: &[Value]) -> Result<(), BadStrategicPatch> {
+        /// To look one up costs as much as to copy so much.
+        const EACH_BYTES: usize = 16;
+        let bytes = |element| EACH_BYTES + json_bytes(element, MERGED_BYTES_MAX);
+        let bytes: usize = elements.iter().map(bytes).sum();
+        self.merged_bytes.set(self.merged_bytes.get() + bytes);
+        if self.merged_bytes.get() > MERGED_BYTES_MAX { Err(BadStrategicPatch::TooMuch) } else { Ok(()) }
     }
 
     /// The node of a member.
@@ -222,13 +259,15 @@ fn list<'v>(what: &str, value: &'v Value) -> Result<&'v [Value], BadStrategicPat
 /// The elements in the order that the patch wants; those that it does not name keep their places among the others as
 /// far as the former order tells them.
 fn ordered(merged: Vec<Value>, wanted: &[Value], server: &[Value], key: Option<&str>) -> Vec<Value> {
-    let name =
-        |value: &Value| key.map_or_else(|| value.clone(), |key| value.get(key).cloned().unwrap_or_default());
-    let place = |order: &[Value], value: &Value| order.iter().position(|other| name(other) == name(value));
-    let (mut patched, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|element| place(wanted, element).is_some());
-    patched.sort_by_key(|element| place(wanted, element));
-    others.sort_by_key(|element| place(server, element));
+    let (wanted, server) = (places(wanted, key), places(server, key));
+    let placed = merged.into_iter().map(|element| {
+        let name = name(&element, key);
+        let (wanted, server) = (wanted.get(name).copied(), server.get(name).copied());
+        Placed { element, wanted, server }
+    });
+    let (mut patched, mut others): (Vec<Placed>, Vec<Placed>) = placed.partition(|one| one.wanted.is_some());
+    patched.sort_by_key(|one| one.wanted);
+    others.sort_by_key(|one| one.server);
     let mut out = Vec::with_capacity(patched.len() + others.len());
     let (mut patched, mut others) = (patched.into_iter().peekable(), others.into_iter().peekable());
     loop {
@@ -237,11 +276,33 @@ fn ordered(merged: Vec<Value>, wanted: &[Value], server: &[Value], key: Option<&
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (Some(other), Some(patched)) => {
-                matches!((place(server, other), place(server, patched)), (Some(left), Some(right)) if left < right)
+                matches!((other.server, patched.server), (Some(left), Some(right)) if left < right)
             }
         };
-        out.extend(if before { others.next() } else { patched.next() });
+        let next = if before { others.next() } else { patched.next() };
+        out.extend(next.map(|one| one.element));
     }
+}
+
+/// An element, and where the wanted order and the former one have the first of its name.
+struct Placed {
+    element: Value,
+    wanted: Option<usize>,
+    server: Option<usize>,
+}
+
+/// What an element of a list is told apart by.
+fn name<'v>(element: &'v Value, key: Option<&str>) -> &'v Value {
+    key.map_or(element, |key| &element[key])
+}
+
+/// Where the first element of each name stands.
+fn places<'v>(elements: &'v [Value], key: Option<&str>) -> HashMap<&'v Value, usize> {
+    let mut places = HashMap::with_capacity(elements.len());
+    for (place, element) in elements.iter().enumerate() {
+        places.entry(name(element, key)).or_insert(place);
+    }
+    places
 }
 
 #[cfg(test)]
@@ -314,6 +375,49 @@ mod tests {
         let names: Vec<&str> =
             after["containers"].as_array().unwrap().iter().filter_map(|item| item["name"].as_str()).collect();
         assert_eq!(names, ["ours", "b", "new", "a"]);
+    }
+
+    #[test]
+    fn what_is_deleted_twice_or_named_again_is_found_where_it_stands() {
+        let before =
+            json!({ "containers": [{ "name": "a" }, { "name": "b" }, { "name": "a", "image": "2" }] });
+        let patch = json!({ "containers": [
+            { "name": "a", "$patch": "delete" }, { "name": "a", "$patch": "delete" },
+            { "name": "b", "image": "3" }, { "name": "a", "image": "4" }, { "name": "a", "args": ["x"] },
+            { "name": null, "image": "5" }, { "name": null, "image": "6" },
+        ] });
+        let expected = json!([
+            { "name": "a", "image": "4", "args": ["x"] }, { "name": "b", "image": "3" }, { "image": "5" }, { "image": "6" },
+        ]);
+        assert_eq!(spec(&before, &patch)["containers"], expected);
+    }
+
+    #[test]
+    fn an_element_that_is_named_again_and_again_is_not_merged_for_ever() {
+        let args = vec!["x"; 100_000];
+        let before = json!({ "containers": [{ "name": "a" }], "finalizers": args });
+        let once = json!({ "spec": { "finalizers": ["y"], "$deleteFromPrimitiveList/finalizers": ["x"] } });
+        let mut object = json!({ "spec": before });
+        assert_eq!(merge(&schema(), &mut object, &once), Ok(()));
+        let schema = Schema::from_openapi(
+            &json!({ "type": "object", "properties": { "list": {
+                "type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
+                "items": { "type": "object", "properties": { "args": {
+                    "type": "array", "x-kubernetes-patch-strategy": "merge", "items": { "type": "string" },
+                } } },
+            } } }),
+            &Value::Null,
+            Origin::Native,
+        );
+        let (schema, mut object) = (schema.unwrap(), json!({ "list": [{ "name": "a", "args": args }] }));
+        for again in [
+            json!({ "name": "a", "args": ["y"] }),
+            json!({ "name": "a", "$deleteFromPrimitiveList/args": ["y"] }),
+            json!({ "name": "a", "$setElementOrder/args": ["y"] }),
+        ] {
+            let many = json!({ "list": vec![again; 10_000] });
+            assert_eq!(merge(&schema, &mut object, &many), Err(BadStrategicPatch::TooMuch));
+        }
     }
 
     #[test]

@@ -34,6 +34,11 @@ const SPECIAL_GROUPS: [&str; 6] = [
     "system:kcp:external-logical-cluster-admin",
 ];
 
+/// Whether a group means more than that somebody proved who he is, in every workspace.
+pub(crate) fn is_special(group: &str) -> bool {
+    group != AUTHENTICATED && SPECIAL_GROUPS.contains(&group)
+}
+
 /// Who makes a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct User {

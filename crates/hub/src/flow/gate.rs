@@ -15,6 +15,7 @@ pub struct Gate {
     requests: Line,
     watches: Line,
     lists: Line,
+    bodies: Line,
     turn_within: Duration,
 }
 
@@ -57,6 +58,7 @@ impl Gate {
             // They are long: whoever waited for one would wait for ever.
             watches: Line::new(limits.watches, 0),
             lists: Line::new(limits.list_bytes, limits.waiting_per_user),
+            bodies: Line::new(limits.bodies, limits.waiting_per_user),
             turn_within: limits.turn_within,
         }
     }
@@ -67,6 +69,7 @@ impl Gate {
             Work::Request => &self.requests,
             Work::Watch => &self.watches,
             Work::List(_) => &self.lists,
+            Work::Body(_) => &self.bodies,
         };
         let width = work.width();
         let (mut waiting, called) = {

@@ -1,6 +1,5 @@
 //! What is not about objects: what there is, and how it is.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use http::{HeaderMap, StatusCode};
@@ -12,10 +11,10 @@ use crate::answer::{self, Answer, Keep};
 use crate::discovery::Discovery;
 use crate::hub::Serving;
 use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
-use crate::path::{Asked, HEALTH_CHECKS};
+use crate::path::Asked;
 use crate::place::Place;
 use crate::query::Query;
-use crate::{Hub, openapi};
+use crate::{Hub, health, openapi};
 
 /// Answers what is not about objects.
 pub(super) fn about(
@@ -44,7 +43,10 @@ pub(super) fn about(
     let value = match asked {
         Asked::Health { is_one: true, .. } => return Ok(answer::text(StatusCode::OK, "ok")),
         Asked::Health { name, .. } => {
-            return Ok(answer::as_it_is(answer::text(StatusCode::OK, health(name, query))));
+            return Ok(answer::as_it_is(answer::text(
+                StatusCode::OK,
+                health::told(name, hub.serving(), query),
+            )));
         }
         Asked::Version => version(hub.serving()),
         Asked::Paths => {
@@ -72,29 +74,6 @@ pub(super) fn about(
         Asked::Objects(_) => return Err(Status::unserved()),
     };
     Ok(answer::json(StatusCode::OK, &value))
-}
-
-/// How a server is, in the words of real ones: all that is served is there before anybody can ask.
-fn health(name: &str, query: &Query) -> String {
-    if !query.has("verbose") {
-        return "ok".to_owned();
-    }
-    let mut unknown: BTreeSet<&str> = query.all("exclude").collect();
-    let mut said = String::new();
-    for check in HEALTH_CHECKS {
-        said.push_str("[+]");
-        said.push_str(check);
-        said.push_str(if unknown.remove(check) { " excluded: ok\n" } else { " ok\n" });
-    }
-    if !unknown.is_empty() {
-        let names: Vec<String> = unknown.into_iter().map(|name| format!("{name:?}")).collect();
-        said.push_str("warn: some health checks cannot be excluded: no matches for ");
-        said.push_str(&names.join(", "));
-        said.push('\n');
-    }
-    said.push_str(name);
-    said.push_str(" check passed\n");
-    said
 }
 
 /// The schemas of one group and version. Whoever asks for them by the mark that they have may keep them for ever; whoever

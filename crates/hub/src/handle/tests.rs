@@ -1,6 +1,8 @@
 //! The limits of a request, each asked for from outside.
 
+mod bound;
 mod bounds;
+mod costs;
 mod tenants;
 mod waiting;
 
@@ -405,53 +407,6 @@ async fn nothing_in_a_namespace_is_made_without_one() {
         let (code, said) = answered(&hub, ask(method.clone(), path, media, body.to_string())).await;
         assert!((400..500).contains(&code), "{method} {path}: {code} {said}");
     }
-}
-
-#[tokio::test]
-async fn hostile_bodies_are_refused_and_cost_little() {
-    let hub = hub(Limits::default()).await;
-    let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(0, 1000))).await;
-    assert_eq!(code, 201);
-    let one = format!("{MAPS}/map-0");
-    // Each copy doubles what is there.
-    let mut copies = vec![json!({ "op": "add", "path": "/data/list", "value": ["x".repeat(1000)] })];
-    copies.extend((0..200).map(|_| json!({ "op": "copy", "from": "/data/list", "path": "/data/list/-" })));
-    let (code, said) = answered(
-        &hub,
-        ask(Method::PATCH, &one, "application/json-patch+json", Value::Array(copies).to_string()),
-    )
-    .await;
-    assert_eq!(code, 422, "{said}");
-    // A YAML document of a few lines that stands for very many.
-    let mut bomb = "metadata: {name: bomb}\ndata:\n  a: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for level in 1..12 {
-        let former = format!("*a{}", level - 1);
-        let line = format!("  k{level}: &a{level} [{}]\n", vec![former; 10].join(", "));
-        bomb.push_str(&line);
-    }
-    let (code, said) = answered(&hub, ask(Method::POST, MAPS, "application/yaml", bomb)).await;
-    assert_eq!(code, 400, "{said}");
-    for (media, body) in [
-        ("application/json-patch+json", r#"{"op":"remove"}"#),
-        ("application/json-patch+json", r#"[{"op":"remove"}]"#),
-        ("application/json-patch+json", r#"[{"op":"add","path":"/data/99999999999999999999","value":1}]"#),
-        ("application/json-patch+json", r#"["x"]"#),
-        ("application/json-patch+json", r#"[{"op":"move","from":"","path":"/data/a"}]"#),
-        ("application/json-patch+json", r#"[{"op":"replace","path":"","value":null}]"#),
-        ("application/merge-patch+json", "[]"),
-        ("application/merge-patch+json", "null"),
-        ("application/merge-patch+json", r#"{"metadata":7}"#),
-        ("application/strategic-merge-patch+json", r#"{"$patch":"explode"}"#),
-        ("application/apply-patch+yaml", "- a"),
-        ("application/apply-patch+yaml", "&a [*a]"),
-        ("application/json", "{}"),
-    ] {
-        let path = format!("{one}?fieldManager=x");
-        let (code, said) = answered(&hub, ask(Method::PATCH, &path, media, body.to_owned())).await;
-        assert!((400..500).contains(&code), "{media} {body}: {code} {said}");
-    }
-    let (code, said) = answered(&hub, ask(Method::GET, &one, "", String::new())).await;
-    assert_eq!((code, said["data"]["text"].as_str().map(str::len)), (200, Some(1000)), "it is as it was");
 }
 
 #[tokio::test]

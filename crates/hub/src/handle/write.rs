@@ -3,17 +3,17 @@
 use http::StatusCode;
 use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, Stored, TypeMeta,
-    WriteOptions, Written,
+    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions,
+    Written,
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
-use mailboat_object::{Key, KindId, Uid, Version};
+use mailboat_object::{Key, Uid, Version};
 use serde_json::{Value, json};
 
+use super::admit::{definitions, tells_of_itself};
 use super::{Call, certificate, not_allowed};
 use crate::access::rbac;
-use crate::access::review::user_info;
 use crate::answer::{self, Answer};
 use crate::hub::Serving;
 use crate::media::{Sent, unsupported, unsupported_patch};
@@ -23,9 +23,9 @@ use crate::place::Sight;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
-use crate::workspaces::{OWNER, ROOT, binding, children, logical_cluster, types, workspace_kind};
+use crate::workspaces::{binding, logical_cluster, types, workspace_kind};
 
-/// How many rules that are not enforced are told at once.
+/// How many rules that are not enforced are told at once, and how many finalizers that should have other names.
 const WARNINGS: usize = 20;
 /// Namespaces that no server lets go.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -158,27 +158,6 @@ impl Call<'_> {
         self.value(StatusCode::OK, &list)
     }
 
-    /// Refuses a workspace that cannot be made here, or is to become one of another type. What else a new one has is
-    /// answered as a patch: its type, and who asked for it, who becomes its administrator.
-    fn check_workspace(&self, machine: &Machine, tried: &Written) -> Result<Value, Status> {
-        let (id, workspace) = (&self.kind.id, tried.object.body());
-        let refused = |why: String| Status::forbidden(id, &tried.object.key.name, &why);
-        let before = if tried.created { None } else { Some(machine.get(&tried.object.key)?) };
-        if !self.user.is_master() {
-            children::check_place(before.as_ref().map(|before| before.body()), workspace).map_err(refused)?;
-        }
-        if let Some(before) = before {
-            if before.body()["spec"]["type"] != workspace["spec"]["type"] {
-                return Err(refused("spec.type is immutable".to_owned()));
-            }
-            return Ok(Value::Null);
-        }
-        let may_use = |of: &Stored| self.may(&of.key, "use");
-        let mut more = children::admit(machine, &self.cluster, workspace, may_use).map_err(refused)?;
-        more["metadata"]["annotations"] = json!({ OWNER: user_info(&self.user).to_string() });
-        Ok(more)
-    }
-
     /// Refuses to delete what makes a workspace one, by itself or among all of its kind.
     fn check_not_its_cluster(&self) -> Result<(), Status> {
         if self.kind.id == logical_cluster() && !self.user.is_master() {
@@ -245,6 +224,16 @@ impl Call<'_> {
                 {
                     return Err(refused.clone());
                 }
+                if self.kind.id == types::kind() && self.path.subresource.is_empty() {
+                    let tried = try_out(machine, moment)?;
+                    self.check_type(machine, &tried)?;
+                }
+                if self.path.subresource == "status"
+                    && tells_of_itself(&self.kind.id)
+                    && !self.user.is_master()
+                {
+                    return self.status_of_the_server(machine, moment, try_out);
+                }
                 let mut more = Value::Null;
                 if self.kind.id == workspace_kind() && self.path.subresource.is_empty() {
                     let tried = try_out(machine, moment)?;
@@ -280,40 +269,6 @@ impl Call<'_> {
             .await
     }
 
-    /// Refuses a definition of a kind that a binding serves.
-    fn check_free(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
-        let names = |member: &str| tried.object.body()["spec"][member].clone();
-        let (group, plural) = (names("group"), names("names")["plural"].clone());
-        let defined = KindId::new(group.as_str().unwrap_or_default(), plural.as_str().unwrap_or_default());
-        let bound_by = tried.created.then(|| binding::server_of(machine, &self.cluster, &defined)).flatten();
-        let Some(by) = bound_by else { return Ok(()) };
-        let why = format!("cannot create because resource is bound by APIBinding {:?}", by.as_str());
-        Err(Status::forbidden(&self.kind.id, &tried.object.key.name, &why))
-    }
-
-    /// Refuses a binding to an export that is not there, or that its writer may not bind, as the export's workspace says.
-    /// Nobody is told which of the two it is. As in kcp, an export of the root or of the binding's own workspace may come
-    /// later.
-    fn check_bind(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
-        let binding = &tried.object;
-        let reference = |of: &Stored| of.body()["spec"]["reference"].clone();
-        if !tried.created
-            && machine.get(&binding.key).is_ok_and(|before| reference(&before) == reference(binding))
-        {
-            return Ok(());
-        }
-        let path = reference(binding)["export"]["path"].as_str().unwrap_or_default().to_owned();
-        let export = binding::export_of(machine, binding);
-        let there = |export: &Key| path.is_empty() || path == ROOT || machine.get(export).is_ok();
-        if export.as_ref().is_some_and(|export| there(export) && self.may(export, "bind")) {
-            return Ok(());
-        }
-        let name = types::told(&reference(binding)["export"]);
-        let action = if tried.created { "create" } else { "update" };
-        let why = format!("unable to {action} APIBinding: no permission to bind to export {name}");
-        Err(Status::forbidden(&self.kind.id, &binding.key.name, &why))
-    }
-
     fn deleted(&self, deleted: &Deleted) -> Result<Answer, Status> {
         if !deleted.gone || self.kind.rules.returns_deleted {
             return self.object(StatusCode::OK, &deleted.object);
@@ -340,22 +295,24 @@ impl Call<'_> {
         } else {
             self.object(code, &written.object)?
         };
+        // One after the other: together they have a limit.
+        let mut warnings = Vec::new();
         if self.query.field_validation() == FieldValidation::Warn {
-            let warnings = written.unknown.iter().map(|field| format!("unknown field \"{field}\""));
-            answer::warn(&mut answer, flaws.iter().cloned().chain(warnings));
+            warnings.extend_from_slice(flaws);
+            warnings.extend(written.unknown.iter().map(|field| format!("unknown field \"{field}\"")));
         }
-        answer::warn(&mut answer, self.left_out(written));
+        warnings.extend(self.left_out(written));
         if self.kind.origin == Origin::Custom && self.path.subresource.is_empty() {
             let unqualified = written.object.finalizers().into_iter().filter(|name| !name.contains('/'));
             let known = |name: &&str| !matches!(*name, "orphan" | "foregroundDeletion");
-            let warnings = unqualified.filter(known).map(|name| {
+            warnings.extend(unqualified.filter(known).take(WARNINGS).map(|name| {
                 format!(
                     "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental \
                      conflicts with other finalizer writers"
                 )
-            });
-            answer::warn(&mut answer, warnings);
+            }));
         }
+        answer::warn(&mut answer, warnings);
         Ok(answer)
     }
 
@@ -446,10 +403,6 @@ impl Call<'_> {
             dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
         })
     }
-}
-
-fn definitions() -> KindId {
-    KindId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// A body as a value.

@@ -93,9 +93,20 @@ impl Ledger {
     /// `heard` is told of every change once it is durable, in order, before whoever made it: indexes that it keeps are
     /// never behind an answer. It must not come back to the ledger.
     pub fn new(
+        machine: Machine,
+        storage: impl Storage,
+        heard: impl FnMut(&[Arc<Change>]) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        Self::taking_back(machine, storage, heard, |_| {})
+    }
+
+    /// The same. `taken_back` is told from which version on nothing could be stored, before anybody reads or writes again:
+    /// whatever else was kept together with the machine goes back to what it was.
+    pub fn taking_back(
         mut machine: Machine,
         storage: impl Storage,
         heard: impl FnMut(&[Arc<Change>]) + Send + 'static,
+        taken_back: impl FnMut(Version) + Send + 'static,
     ) -> std::io::Result<Self> {
         machine.keep_changes();
         let (orders, received) = mpsc::channel();
@@ -105,6 +116,7 @@ impl Ledger {
             machine: Arc::clone(&machine),
             storage: Box::new(storage),
             heard: Box::new(heard),
+            taken_back: Box::new(taken_back),
             received,
             show,
         };
@@ -206,6 +218,7 @@ struct Committer {
     machine: Arc<RwLock<Machine>>,
     storage: Box<dyn Storage>,
     heard: Box<Heard>,
+    taken_back: Box<dyn FnMut(Version) + Send>,
     received: Receiver<Order>,
     show: watch::Sender<Version>,
 }
@@ -286,7 +299,7 @@ impl Committer {
     }
 
     /// Takes back what could not be stored, and everything that was done on top of it since.
-    fn refuse(&self, mut group: Group, error: StorageError) {
+    fn refuse(&mut self, mut group: Group, error: StorageError) {
         let refused = Refused(Arc::new(error));
         let mut later = Vec::new();
         {
@@ -296,6 +309,9 @@ impl Committer {
                 later.extend(group.take(order));
             }
             machine.retract(&group.changes);
+            if let Some(first) = group.changes.first() {
+                (self.taken_back)(first.version);
+            }
             self.show.send_replace(machine.shown());
         }
         group.settle(&Err(refused.clone()));

@@ -1,6 +1,7 @@
 //! What is acknowledged stays, whatever breaks.
 
 mod backend;
+mod refused;
 mod world;
 
 use std::collections::BTreeMap;

@@ -60,7 +60,7 @@ impl Workspaces {
         for cluster in &clusters {
             for workspace in round.all(cluster, &tree::kind()) {
                 if workspace.is_deleting() {
-                    self.index_mut().emptying.insert(workspace.key.clone());
+                    self.index_mut().note_emptying(&workspace.key, true);
                 }
                 // It may be reached otherwise than before.
                 if !self.is_reached(&workspace) {

@@ -32,11 +32,16 @@ fn schemas() -> KindId {
 /// The export that a binding refers to, whether or not it is there; none if its workspace is not.
 pub(crate) fn export_of(machine: &Machine, binding: &Stored) -> Option<Key> {
     let reference = &binding.body()["spec"]["reference"]["export"];
-    let cluster = match reference["path"].as_str() {
-        None | Some("") => binding.key.cluster.clone(),
-        Some(path) => tree::resolve(machine, path)?,
-    };
-    Some(key(&cluster, export::kind(), "", reference["name"].as_str()?))
+    let name = reference["name"].as_str()?;
+    match reference["path"].as_str() {
+        None | Some("") => Some(key(&binding.key.cluster, export::kind(), "", name)),
+        Some(path) => export_at(machine, path, name),
+    }
+}
+
+/// An export by the path or id of its workspace, whether or not it is there; none if its workspace is not.
+pub(crate) fn export_at(machine: &Machine, path: &str, name: &str) -> Option<Key> {
+    Some(key(&tree::resolve(machine, path)?, export::kind(), "", name))
 }
 
 /// A kind as a schema describes it.

@@ -62,6 +62,7 @@ pub(crate) fn admit(
     parent: &ClusterId,
     workspace: &Value,
     may_use: impl Fn(&Stored) -> bool,
+    may_bind: impl Fn(&str, &str) -> bool,
 ) -> Result<Value, String> {
     if !workspace["spec"]["mount"].is_null() {
         return Ok(json!({}));
@@ -85,6 +86,14 @@ pub(crate) fn admit(
             let used = qualified(machine, used);
             return Err(format!(
                 "unable to use workspace type {used}: missing verb='use' permission on workspacetype"
+            ));
+        }
+    }
+    // The server binds the new workspace, which its maker could not do himself.
+    for (path, export) in all.iter().flat_map(|used| types::default_exports(used.body())) {
+        if !may_bind(path, export) {
+            return Err(format!(
+                "unable to use workspace type {name}: no permission to bind to export {path}:{export}"
             ));
         }
     }
@@ -233,7 +242,7 @@ mod tests {
         let becomes = |path: &str, asked: Value, may_use: bool| {
             hub.peek(|machine| {
                 let parent = resolve(machine, path).unwrap();
-                let admitted = admit(machine, &parent, &workspace("new", &asked), |_| may_use);
+                let admitted = admit(machine, &parent, &workspace("new", &asked), |_| may_use, |_, _| true);
                 admitted.map_or_else(|why| why, |more| types::told(&more["spec"]["type"]))
             })
         };

@@ -3,6 +3,7 @@
 //! As in kcp, what was granted bears a label that the server puts on it. So an object that is granted, or granted no more,
 //! is seen to come and to go by whoever watches the export's view.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mailboat_machinery::{MARK_PREFIX, Mark, Marks, Stored, builtin};
@@ -38,7 +39,8 @@ pub(super) fn value_of(kind: &KindId) -> Name {
 
 /// The claims of an export that a binding accepts.
 pub(super) fn accepted<'b>(binding: &'b Value, export: &'b Value) -> impl Iterator<Item = &'b Value> {
-    let claimed: Vec<(KindId, &str)> = of(export).map(|claim| (kind_of(claim), identity_of(claim))).collect();
+    let claimed: HashSet<(KindId, &str)> =
+        of(export).map(|claim| (kind_of(claim), identity_of(claim))).collect();
     of(binding).filter(move |claim| {
         claim["state"] == "Accepted" && claimed.contains(&(kind_of(claim), identity_of(claim)))
     })

@@ -27,7 +27,28 @@ pub(super) struct Index {
     /// Kinds of exports that a cluster is bound to and does not serve, because there they are another's.
     withheld: HashMap<ClusterId, Vec<(Key, Vec<KindId>)>>,
     /// Workspaces that are being emptied.
-    pub(super) emptying: BTreeSet<Key>,
+    emptying: BTreeSet<Key>,
+    /// What was otherwise before the write that is made now,
+    changing: Vec<Former>,
+    /// and before those that are not stored yet, each with its first version.
+    unstored: VecDeque<(Version, Former)>,
+}
+
+/// What was otherwise before a write, which may still be refused.
+#[derive(Debug)]
+enum Former {
+    Binding(Reference, Key, bool),
+    Slice(Reference, Key, bool),
+    Emptying(Key, bool),
+    Cluster(ClusterId, Box<OfCluster>),
+}
+
+/// What a cluster serves of others, and served.
+#[derive(Debug, Default)]
+struct OfCluster {
+    bound: Option<Vec<Arc<Key>>>,
+    former: Option<Vec<(Arc<Key>, Version)>>,
+    withheld: Option<Vec<(Key, Vec<KindId>)>>,
 }
 
 /// What a binding or a slice refers to.
@@ -42,17 +63,90 @@ pub(super) fn reference(of: &Stored) -> Reference {
 impl Index {
     /// Notes a binding; false: it is gone.
     pub(super) fn note_binding(&mut self, binding: &Stored, is_there: bool) {
-        note(&mut self.bindings, binding, is_there);
+        let reference = reference(binding);
+        if note(&mut self.bindings, &reference, &binding.key, is_there) {
+            self.changing.push(Former::Binding(reference, binding.key.clone(), !is_there));
+        }
     }
 
     /// Notes a binding that refers to this.
     pub(super) fn note_reference(&mut self, reference: Reference, binding: &Key) {
-        self.bindings.entry(reference).or_default().insert(binding.clone());
+        if note(&mut self.bindings, &reference, binding, true) {
+            self.changing.push(Former::Binding(reference, binding.clone(), false));
+        }
     }
 
     /// Notes a slice; false: it is gone.
     pub(super) fn note_slice(&mut self, slice: &Stored, is_there: bool) {
-        note(&mut self.slices, slice, is_there);
+        let reference = reference(slice);
+        if note(&mut self.slices, &reference, &slice.key, is_there) {
+            self.changing.push(Former::Slice(reference, slice.key.clone(), !is_there));
+        }
+    }
+
+    /// A workspace is being emptied from now on; false: it no longer is.
+    pub(super) fn note_emptying(&mut self, workspace: &Key, is_emptied: bool) {
+        let changed = if is_emptied {
+            self.emptying.insert(workspace.clone())
+        } else {
+            self.emptying.remove(workspace)
+        };
+        if changed {
+            self.changing.push(Former::Emptying(workspace.clone(), !is_emptied));
+        }
+    }
+
+    /// The workspaces that are being emptied.
+    pub(super) fn emptying(&self) -> Vec<Key> {
+        self.emptying.iter().cloned().collect()
+    }
+
+    fn note_cluster(&mut self, cluster: &ClusterId) {
+        let was = OfCluster {
+            bound: self.bound.get(cluster).cloned(),
+            former: self.former.get(cluster).cloned(),
+            withheld: self.withheld.get(cluster).cloned(),
+        };
+        self.changing.push(Former::Cluster(cluster.clone(), Box::new(was)));
+    }
+
+    /// A write is made, of which this is the first version; none: nothing was written. All up to the other is stored.
+    pub(super) fn written(&mut self, first: Option<Version>, stored: Version) {
+        let changing = std::mem::take(&mut self.changing);
+        if let Some(first) = first {
+            self.unstored.extend(changing.into_iter().map(|one| (first, one)));
+        }
+        while self.unstored.front().is_some_and(|(first, _)| *first <= stored) {
+            self.unstored.pop_front();
+        }
+    }
+
+    /// What was written from this version on could not be stored, and never was.
+    pub(super) fn take_back(&mut self, from: Version) {
+        while let Some((_, former)) = self.unstored.pop_back_if(|(first, _)| *first >= from) {
+            match former {
+                Former::Binding(reference, key, was) => drop(note(&mut self.bindings, &reference, &key, was)),
+                Former::Slice(reference, key, was) => drop(note(&mut self.slices, &reference, &key, was)),
+                Former::Emptying(key, true) => drop(self.emptying.insert(key)),
+                Former::Emptying(key, false) => drop(self.emptying.remove(&key)),
+                Former::Cluster(cluster, was) => self.put_back(&cluster, *was),
+            }
+        }
+    }
+
+    fn put_back(&mut self, cluster: &ClusterId, was: OfCluster) {
+        let remembered = was.former.as_ref().map_or(0, Vec::len);
+        put(&mut self.bound, cluster, was.bound);
+        put(&mut self.former, cluster, was.former);
+        put(&mut self.withheld, cluster, was.withheld);
+        // What is forgotten first is that of the front.
+        let mut noted = self.former_order.iter().filter(|one| *one == cluster).count();
+        while noted > remembered
+            && let Some(last) = self.former_order.iter().rposition(|one| one == cluster)
+        {
+            self.former_order.remove(last);
+            noted -= 1;
+        }
     }
 
     /// The bindings that refer to an export under any of these names.
@@ -75,17 +169,19 @@ impl Index {
         let known = self.exports.get(export).map(Arc::clone);
         let export = known.unwrap_or_else(|| Arc::new(export.clone()));
         self.exports.insert(Arc::clone(&export));
-        let bound = self.bound.entry(cluster.clone()).or_default();
-        if !bound.contains(&export) {
-            bound.push(export);
+        if !self.bound.get(cluster).is_some_and(|bound| bound.contains(&export)) {
+            self.note_cluster(cluster);
+            self.bound.entry(cluster.clone()).or_default().push(export);
         }
     }
 
     /// A cluster serves all of an export's kinds but these.
     pub(super) fn withhold(&mut self, cluster: &ClusterId, export: &Key, kinds: Vec<KindId>) {
-        if kinds.is_empty() && !self.withheld.contains_key(cluster) {
+        let known = self.withheld.get(cluster).into_iter().flatten().find(|(of, _)| of == export);
+        if known.map_or(&[][..], |(_, known)| known) == kinds {
             return;
         }
+        self.note_cluster(cluster);
         let withheld = self.withheld.entry(cluster.clone()).or_default();
         withheld.retain(|(of, _)| of != export);
         if !kinds.is_empty() {
@@ -104,8 +200,13 @@ impl Index {
     /// A cluster serves an export's kinds no more.
     pub(super) fn unbind(&mut self, cluster: &ClusterId, export: &Key, at: Version) {
         self.withhold(cluster, export, Vec::new());
+        let Some(found) =
+            self.bound.get(cluster).and_then(|bound| bound.iter().position(|one| **one == *export))
+        else {
+            return;
+        };
+        self.note_cluster(cluster);
         let Some(bound) = self.bound.get_mut(cluster) else { return };
-        let Some(found) = bound.iter().position(|one| **one == *export) else { return };
         let export = bound.swap_remove(found);
         if bound.is_empty() {
             self.bound.remove(cluster);
@@ -130,6 +231,11 @@ impl Index {
         }
     }
 
+    /// Whether a cluster serves an export's kinds, or did, as far as that is remembered.
+    pub(super) fn was_ever_bound(&self, cluster: &ClusterId, export: &Key) -> bool {
+        self.was_bound(cluster, export, Version(0))
+    }
+
     /// Whether a cluster served an export's kinds at a version.
     pub(super) fn was_bound(&self, cluster: &ClusterId, export: &Key, at: Version) -> bool {
         let now = self.bound.get(cluster).into_iter().flatten().any(|one| **one == *export);
@@ -142,16 +248,29 @@ impl Index {
     }
 }
 
-fn note(all: &mut BTreeMap<Reference, BTreeSet<Key>>, object: &Stored, is_there: bool) {
-    let reference = reference(object);
+/// Whether that changed anything.
+fn note(
+    all: &mut BTreeMap<Reference, BTreeSet<Key>>,
+    reference: &Reference,
+    key: &Key,
+    is_there: bool,
+) -> bool {
     if is_there {
-        all.entry(reference).or_default().insert(object.key.clone());
-    } else if let Some(keys) = all.get_mut(&reference) {
-        keys.remove(&object.key);
-        if keys.is_empty() {
-            all.remove(&reference);
-        }
+        return all.entry(reference.clone()).or_default().insert(key.clone());
     }
+    let Some(keys) = all.get_mut(reference) else { return false };
+    let was_there = keys.remove(key);
+    if keys.is_empty() {
+        all.remove(reference);
+    }
+    was_there
+}
+
+fn put<T>(all: &mut HashMap<ClusterId, T>, cluster: &ClusterId, was: Option<T>) {
+    match was {
+        Some(was) => all.insert(cluster.clone(), was),
+        None => all.remove(cluster),
+    };
 }
 
 fn keys(all: &BTreeMap<Reference, BTreeSet<Key>>, references: &[Reference]) -> Vec<Key> {
@@ -202,6 +321,32 @@ mod tests {
             }
             assert!(!index.is_withheld(&cluster, &edge, &boats) && index.withheld.is_empty());
         }
+    }
+
+    #[test]
+    fn what_could_not_be_stored_never_was() {
+        let mut index = Index::default();
+        let (cluster, edge, other) = (ClusterId::new("mailbox"), export("edge"), export("other"));
+        let boats = KindId::new("sea.example", "boats");
+        index.bind(&cluster, &edge);
+        index.withhold(&cluster, &edge, vec![boats.clone()]);
+        index.note_emptying(&edge, true);
+        index.written(Some(Version(2)), Version(1));
+        let before = format!("{:?}", (&index.bound, &index.former, &index.withheld, &index.emptying));
+        index.unbind(&cluster, &edge, Version(4));
+        index.bind(&cluster, &other);
+        index.note_emptying(&edge, false);
+        index.note_reference((Name::new("root"), Name::new("edge")), &other);
+        index.written(Some(Version(3)), Version(2));
+        index.unbind(&cluster, &other, Version(6));
+        index.written(Some(Version(5)), Version(2));
+        index.take_back(Version(3));
+        assert_eq!(format!("{:?}", (&index.bound, &index.former, &index.withheld, &index.emptying)), before);
+        assert!(index.former_order.is_empty() && index.bindings.is_empty() && index.unstored.is_empty());
+        index.unbind(&cluster, &edge, Version(8));
+        index.written(Some(Version(7)), Version(8));
+        index.take_back(Version(9));
+        assert!(!index.was_bound(&cluster, &edge, Version(9)), "what is stored stays");
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(super) fn is_of(cluster: &Stored, workspace: &Stored) -> bool {
 impl Round<'_, '_> {
     pub(super) fn follow_workspace(&mut self, workspace: &Stored) {
         if workspace.is_deleting() {
-            self.workspaces.index_mut().emptying.insert(workspace.key.clone());
+            self.workspaces.index_mut().note_emptying(&workspace.key, true);
             self.empty(workspace);
         } else if workspace.body()["spec"]["cluster"].is_null() {
             self.make(workspace);
@@ -227,7 +227,7 @@ impl Round<'_, '_> {
             let at = self.machine.version();
             self.workspaces.index_mut().forget(&id, at);
         }
-        self.workspaces.index_mut().emptying.remove(&workspace.key);
+        self.workspaces.index_mut().note_emptying(&workspace.key, false);
         let patch = json!({ "metadata": { "finalizers": finalizers(workspace, None, Some(FINALIZER)) } });
         self.patch(&workspace.key, Part::Whole, &patch);
     }

@@ -4,6 +4,7 @@
 //! As in kcp, a type with `initializer: true` holds every new workspace of it in the phase `Initializing`, until whoever
 //! initializes such workspaces takes the type's name off `status.initializers` of the LogicalCluster.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mailboat_machinery::{Machine, Status, Stored};
@@ -20,7 +21,7 @@ pub(super) const INITIALIZING: &str = "Initializing";
 const READY: &str = "Ready";
 const INITIALIZED: &str = "WorkspaceInitialized";
 
-pub(super) fn kind() -> KindId {
+pub(crate) fn kind() -> KindId {
     KindId::new("tenancy.kcp.io", "workspacetypes")
 }
 
@@ -33,7 +34,7 @@ pub(super) fn types_of(machine: &Machine, workspace: &Stored) -> Vec<Arc<Stored>
 /// A type and those that it extends, these first; or which of them there is not.
 pub(super) fn with_extended(machine: &Machine, own: &Arc<Stored>) -> Result<Vec<Arc<Stored>>, String> {
     let mut found = Vec::new();
-    extended(machine, own, &mut vec![own.key.clone()], &mut found)?;
+    extended(machine, own, &mut HashSet::from([own.key.clone()]), &mut found)?;
     found.push(Arc::clone(own));
     Ok(found)
 }
@@ -41,21 +42,30 @@ pub(super) fn with_extended(machine: &Machine, own: &Arc<Stored>) -> Result<Vec<
 fn extended(
     machine: &Machine,
     of: &Stored,
-    seen: &mut Vec<Key>,
+    seen: &mut HashSet<Key>,
     found: &mut Vec<Arc<Stored>>,
 ) -> Result<(), String> {
     for wider in of.body()["spec"]["extend"]["with"].as_array().into_iter().flatten() {
         let missing = || format!("unable to find inherited workspace type {}", told(wider));
         let wider = at(machine, wider, &of.key.cluster).ok_or_else(missing)?;
         // Types that extend each other in a circle are all there is of them.
-        if seen.contains(&wider.key) {
+        if !seen.insert(wider.key.clone()) {
             continue;
         }
-        seen.push(wider.key.clone());
         found.push(Arc::clone(&wider));
         extended(machine, &wider, seen, found)?;
     }
     Ok(())
+}
+
+/// The exports of other workspaces to which every new workspace of a type is bound, each by the path of its workspace and its
+/// name. One without a path is the new workspace's own.
+pub(crate) fn default_exports(of: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let bindings = of["spec"]["defaultAPIBindings"].as_array().into_iter().flatten();
+    bindings.filter_map(|binding| {
+        let path = binding["path"].as_str().filter(|path| !path.is_empty())?;
+        Some((path, binding["export"].as_str()?))
+    })
 }
 
 /// The type that a reference in a cluster means: where it says so, else the nearest on the way up to the root.

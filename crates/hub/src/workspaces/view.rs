@@ -97,6 +97,7 @@ impl View {
     /// Whether the export's owner may do this with a kind in a cluster, by the word of the binding there.
     pub(crate) fn is_granted(
         &self,
+        workspaces: &Workspaces,
         machine: &Machine,
         cluster: &ClusterId,
         kind: &KindId,
@@ -105,16 +106,13 @@ impl View {
         let request =
             ListRequest { cluster: Some(cluster.clone()), kind: binding::kind(), ..ListRequest::default() };
         let bindings = machine.list(&request).map(|list| list.items).unwrap_or_default();
-        let Some(binding) = bindings.iter().find(|binding| self.is_bound_by(binding)) else { return false };
+        let bound = |binding: &&Arc<Stored>| is_bound(&workspaces.index, binding, &self.export);
+        let Some(binding) = bindings.iter().find(bound) else { return false };
         let said = binding.body();
         let mut bound = said["status"]["boundResources"].as_array().into_iter().flatten();
         bound.any(|bound| claims::kind_of(bound) == *kind)
             || machine.get(&self.export).is_ok_and(|export| claims::allow(said, export.body(), kind, verb))
             || (*kind == binding::kind() && READING.contains(&verb))
-    }
-
-    fn is_bound_by(&self, binding: &Stored) -> bool {
-        is_bound(binding, &self.export)
     }
 }
 
@@ -173,7 +171,9 @@ impl Within for Seen {
             How::Claimed(label, value) => {
                 object.label_value(label).is_some_and(|found| found == value.as_str())
             }
-            How::Binding(label) => is_bound(object, &self.export) || object.label_value(label).is_some(),
+            How::Binding(label) => {
+                is_bound(&self.index, object, &self.export) || object.label_value(label).is_some()
+            }
             How::Waiting(initializer) => waiting::is_awaited(object, initializer),
         }
     }
@@ -183,10 +183,11 @@ impl Within for Seen {
     }
 }
 
-/// Whether a binding is bound to an export. It goes on resting: there are some for each workspace, and no view is to parse
-/// those of all.
-fn is_bound(binding: &Stored, export: &Key) -> bool {
+/// Whether a binding is bound to an export, or was, in a workspace that serves the export's kinds, or did. It goes on resting:
+/// there are some for each workspace, and no view is to parse those of all.
+fn is_bound(index: &RwLock<Index>, binding: &Stored, export: &Key) -> bool {
     let says = |path: &[&str], name: &Name| binding.text_at(path).is_some_and(|text| text == name.as_str());
     says(&["status", "apiExportClusterName"], &export.cluster.0)
         && says(&["spec", "reference", "export", "name"], &export.name)
+        && index.read().unwrap_or_else(PoisonError::into_inner).was_ever_bound(&binding.key.cluster, export)
 }

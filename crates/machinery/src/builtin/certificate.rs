@@ -1,6 +1,8 @@
 //! Requests for certificates: who asks and for what never changes, and each of two subresources writes its part of what
 //! becomes of it.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -114,7 +116,7 @@ fn check_no_decision(new: &Value, old: &Value) -> Vec<FieldError> {
 
 fn check_conditions(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (mut seen, mut decided) = (Vec::new(), false);
+    let (mut seen, mut decided) = (HashSet::new(), false);
     for (index, condition) in conditions(new).iter().enumerate() {
         let at = |member: &str| format!("status.conditions[{index}].{member}");
         let of_type = condition["type"].as_str().unwrap_or_default();
@@ -131,7 +133,7 @@ fn check_conditions(new: &Value, old: &Value) -> Vec<FieldError> {
             }
             _ => {}
         }
-        if seen.contains(&of_type) {
+        if !seen.insert(of_type) {
             errors.push(FieldError::duplicate(&at("type"), &json!(of_type)));
         } else if DECISIONS.contains(&of_type) {
             if decided {
@@ -140,7 +142,6 @@ fn check_conditions(new: &Value, old: &Value) -> Vec<FieldError> {
             }
             decided = true;
         }
-        seen.push(of_type);
     }
     for lasting in DECISIONS.into_iter().chain(["Failed"]) {
         if of_type(new, lasting).len() < of_type(old, lasting).len() {

@@ -2,7 +2,7 @@
 
 mod schema;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -51,12 +51,28 @@ pub(super) fn prepare_definition(definition: &mut Value, old: Option<&Value>) {
     }
     let known = &mut definition["status"]["storedVersions"];
     let Some(known) = known.as_array_mut() else { return };
-    let more: Vec<Value> = stored.into_iter().filter(|version| !known.contains(version)).collect();
+    let there: HashSet<&Value> = known.iter().collect();
+    let more: Vec<Value> = stored.into_iter().filter(|version| !there.contains(version)).collect();
     known.extend(more);
 }
 
+/// So many versions a kind may have: each is compared with all others, and with those in which objects are stored.
+const VERSIONS_MAX: u64 = 100;
+
 pub(super) fn check_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    for (at, versions) in [
+        ("spec.versions", &new["spec"]["versions"]),
+        ("status.storedVersions", &new["status"]["storedVersions"]),
+    ] {
+        let count = list(versions).len() as u64;
+        if count > VERSIONS_MAX {
+            errors.push(FieldError::too_many(at, count, VERSIONS_MAX));
+        }
+    }
+    if !errors.is_empty() {
+        return errors;
+    }
     let (name, spec) = (&new["metadata"]["name"], &new["spec"]);
     let group = text(&spec["group"]);
     if text(name) != format!("{}.{group}", text(&spec["names"]["plural"])) {
@@ -205,6 +221,7 @@ fn check_member(
 }
 
 fn check_selectable(fields: &[Value], at: &str, errors: &mut Vec<FieldError>) {
+    let mut paths = HashSet::new();
     for (index, field) in fields.iter().enumerate() {
         let place = format!("{at}[{index}].jsonPath");
         let path = &field["jsonPath"];
@@ -212,7 +229,7 @@ fn check_selectable(fields: &[Value], at: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(&place, ""));
         } else if text(path).trim_start_matches('.').split('.').next() == Some("metadata") {
             errors.push(FieldError::invalid(&place, path, "must not point to fields in metadata"));
-        } else if fields[..index].iter().any(|other| other["jsonPath"] == *path) {
+        } else if !paths.insert(path) {
             errors.push(FieldError::duplicate(&place, path));
         }
     }

@@ -1,5 +1,7 @@
 //! What is changed in a Pod that runs: containers that come to look into it, and how much its own may take.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::pod;
@@ -51,13 +53,12 @@ fn list<'v>(pod: &'v Value, member: &str) -> &'v [Value] {
 fn check_ephemeral(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let at = "spec.ephemeralContainers";
-    let mut names: Vec<&Value> =
+    let mut names: HashSet<&Value> =
         RESIZED.iter().flat_map(|member| list(new, member)).map(|container| &container["name"]).collect();
     for (index, container) in list(new, EPHEMERAL).iter().enumerate() {
-        if names.contains(&&container["name"]) {
+        if !names.insert(&container["name"]) {
             errors.push(FieldError::duplicate(&format!("{at}[{index}].name"), &container["name"]));
         }
-        names.push(&container["name"]);
         if container["image"].as_str().unwrap_or_default().is_empty() {
             errors.push(FieldError::required(&format!("{at}[{index}].image"), ""));
         }

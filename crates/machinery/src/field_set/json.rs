@@ -4,7 +4,7 @@ use mailboat_object::Name;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::{FieldSet, PathElement, Scalar};
+use super::{Entry, FieldSet, PathElement, Scalar};
 
 /// Why a `fieldsV1` cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,36 +17,28 @@ impl FieldSet {
         let Value::Object(members) = json else {
             return Err(BadFieldSet("fieldsV1 must be a map".to_owned()));
         };
-        let mut set = Self::default();
-        read(members, &mut Vec::new(), &mut set)?;
-        Ok(set)
+        Ok(read(members)?.1)
     }
 }
 
-fn read(
-    members: &Map<String, Value>,
-    path: &mut Vec<PathElement>,
-    set: &mut FieldSet,
-) -> Result<(), BadFieldSet> {
-    let mut leaf = true;
+/// Whether the map is a member itself, and what is below it. The keys stand in the order of their texts, which is not that of
+/// what they mean.
+fn read(members: &Map<String, Value>) -> Result<(bool, FieldSet), BadFieldSet> {
+    let mut dotted = false;
+    let mut entries = Vec::with_capacity(members.len());
     for (key, below) in members {
         if key == "." {
-            set.insert(path);
+            dotted = true;
             continue;
         }
         let Some(element) = element(key)? else { continue };
-        leaf = false;
-        path.push(element);
-        match below {
-            Value::Object(below) => read(below, path, set)?,
-            _ => return Err(BadFieldSet(format!("below {key:?} must be a map"))),
-        }
-        path.pop();
+        let Value::Object(below) = below else {
+            return Err(BadFieldSet(format!("below {key:?} must be a map")));
+        };
+        let (member, children) = read(below)?;
+        entries.push(Entry { element, member, children });
     }
-    if leaf {
-        set.insert(path);
-    }
-    Ok(())
+    Ok((dotted || entries.is_empty(), FieldSet::from_entries(entries)))
 }
 
 fn element(key: &str) -> Result<Option<PathElement>, BadFieldSet> {

@@ -46,6 +46,17 @@ fn a_difference_keeps_children_of_what_is_taken_and_a_recursive_one_does_not() {
 }
 
 #[test]
+fn keys_that_mean_the_same_are_one_element() {
+    let read = |json: serde_json::Value| FieldSet::from_json(&json).unwrap();
+    let written = json!({ "v:10": {}, "v:1e0": { "f:b": {} }, "v:1": { "f:a": {} }, "v:1.0": { ".": {}, "f:b": { "f:c": {} } } });
+    let meant = json!({ "v:1": { ".": {}, "f:a": {}, "f:b": { ".": {}, "f:c": {} } }, "v:10": {} });
+    assert_eq!(read(written), read(meant));
+    let sets = [set(&["a.b", "c"]), set(&["a"]), set(&["a.d", "c.e"])];
+    let one_by_one = sets.iter().fold(FieldSet::default(), |all, one| all.union(one));
+    assert_eq!(FieldSet::union_of(&sets), one_by_one);
+}
+
+#[test]
 fn members_are_visited_before_what_is_below_them() {
     let mut seen = Vec::new();
     set(&["b", "a.c", "a"]).for_each(&mut |path| seen.push(path_text(path)));

@@ -113,6 +113,22 @@ fn a_document_is_not_nested_deeper_than_anything_is_read() {
 }
 
 #[test]
+fn elements_of_a_list_that_move_up_or_down_are_counted() {
+    let list = json!({ "list": vec![0; 100_000] });
+    for operation in [
+        json!({ "op": "add", "path": "/list/0", "value": 1 }),
+        json!({ "op": "remove", "path": "/list/0" }),
+        json!({ "op": "move", "from": "/list/0", "path": "/list/-" }),
+    ] {
+        let many = |count: usize| Value::Array(vec![operation.clone(); count]);
+        assert_eq!(apply(&mut list.clone(), &many(1000)), Ok(()), "{operation}");
+        assert_eq!(apply(&mut list.clone(), &many(2000)), Err(BadPatch::TooMuchShifted), "{operation}");
+    }
+    let appended = Value::Array(vec![json!({ "op": "add", "path": "/list/-", "value": 1 }); OPERATIONS_MAX]);
+    assert_eq!(apply(&mut list.clone(), &appended), Ok(()), "nothing moves for what is put at the end");
+}
+
+#[test]
 fn moves_of_something_large_are_counted() {
     let mut document = json!({ "a": { "b": {} }, "large": "x".repeat(1 << 20) });
     let there_and_back = [

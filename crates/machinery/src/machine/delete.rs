@@ -1,5 +1,6 @@
 //! Deletion: preconditions, finalizers, grace.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mailboat_object::wire::Propagation;
@@ -203,7 +204,8 @@ fn finalizers_for(live: &Stored, propagation: Option<Propagation>) -> Vec<String
         Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
         Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
     }
-    let same = finalizers.len() == had.len() && finalizers.iter().all(|name| had.contains(&name.as_str()));
+    let known: HashSet<&str> = had.iter().copied().collect();
+    let same = finalizers.len() == had.len() && finalizers.iter().all(|name| known.contains(name.as_str()));
     if same { had.into_iter().map(str::to_owned).collect() } else { finalizers }
 }
 

@@ -5,12 +5,13 @@
 //! them, and says up to where ([`Machine::show`]); until then no watch shows them, so that nobody acts on something
 //! that a crash would undo. What turned out not to be storable is undone ([`Machine::retract`]).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mailboat_object::{Key, Version};
+use mailboat_object::{ClusterId, Key, Version};
 
 use super::table::{Change, Held, Spot};
-use super::{Flavor, Machine, Settings};
+use super::{Flavor, Kinds, Machine, Marks, Settings};
 use crate::object::Stored;
 use crate::packed::{Packed, RECORD, Texts};
 
@@ -22,6 +23,18 @@ pub(super) struct Keeping {
     shown: Option<Version>,
     /// What happened after the first and up to the second of these was taken back.
     retracted: Option<(Version, Version)>,
+    /// How clusters were before what changes now.
+    changing: Vec<Former>,
+    /// How they were before changes that are not yet shown, each with the first version of the write that it belongs to.
+    former: VecDeque<(Version, Former)>,
+}
+
+/// What a cluster was that is no object, and is not written down: it follows from objects.
+#[derive(Clone, Debug)]
+struct Former {
+    cluster: ClusterId,
+    /// None: it was not there.
+    was: Option<(Arc<Kinds>, Arc<Marks>)>,
 }
 
 /// Why a kept object cannot be read. It names no content.
@@ -74,13 +87,32 @@ impl Machine {
     /// The changes since the last time, in the order of their versions.
     #[must_use = "what is taken and not stored is lost"]
     pub fn take_changes(&mut self) -> Vec<Arc<Change>> {
-        self.keeping.outbox.as_mut().map(std::mem::take).unwrap_or_default()
+        let changes = self.keeping.outbox.as_mut().map(std::mem::take).unwrap_or_default();
+        let changing = std::mem::take(&mut self.keeping.changing);
+        if let Some(first) = changes.first() {
+            self.keeping.former.extend(changing.into_iter().map(|former| (first.version, former)));
+        }
+        changes
+    }
+
+    /// Notes what a cluster serves, and which marks its objects bear, before that changes.
+    pub(super) fn note_cluster(&mut self, cluster: &ClusterId) {
+        if self.keeping.outbox.is_none() {
+            return;
+        }
+        let was = self.clusters.get(cluster);
+        let was = was.map(|was| (Arc::clone(&was.kinds), Arc::clone(&was.marks)));
+        self.keeping.changing.push(Former { cluster: cluster.clone(), was });
     }
 
     /// Lets watches show everything up to this version.
     pub fn show(&mut self, version: Version) {
         if let Some(shown) = &mut self.keeping.shown {
             *shown = version.max(*shown);
+        }
+        let shown = self.shown();
+        while self.keeping.former.front().is_some_and(|(first, _)| *first <= shown) {
+            self.keeping.former.pop_front();
         }
     }
 
@@ -89,8 +121,8 @@ impl Machine {
         self.keeping.shown.unwrap_or(self.version).min(self.version)
     }
 
-    /// Undoes changes that could not be stored: all those not yet shown, in the order in which they were made. Their
-    /// versions are not used again.
+    /// Undoes changes that could not be stored: all those not yet shown, in the order in which they were made, and what
+    /// clusters came to serve by them. Their versions are not used again.
     pub fn retract(&mut self, changes: &[Arc<Change>]) {
         for change in changes.iter().rev() {
             let cluster = self.clusters.entry(change.key.cluster.clone()).or_default();
@@ -104,10 +136,26 @@ impl Machine {
             }
         }
         let Some(first) = changes.first() else { return };
+        while let Some((_, former)) =
+            self.keeping.former.pop_back_if(|(version, _)| *version >= first.version)
+        {
+            self.put_back(former);
+        }
         let before = Version(first.version.0.saturating_sub(1));
         let from = self.keeping.retracted.map_or(before, |(from, _)| from.min(before));
         self.keeping.retracted = Some((from, self.version));
         self.show(self.version);
+    }
+
+    fn put_back(&mut self, former: Former) {
+        let cluster = self.clusters.entry(former.cluster.clone()).or_default();
+        match former.was {
+            Some((kinds, marks)) => (cluster.kinds, cluster.marks) = (kinds, marks),
+            None if cluster.tables.values().all(|table| table.is_empty()) => {
+                self.clusters.remove(&former.cluster);
+            }
+            None => (cluster.kinds, cluster.marks) = Default::default(),
+        }
     }
 
     /// Whether a list that was taken at this version may hold something that was taken back since.

@@ -32,11 +32,12 @@ pub type Marks = BTreeMap<KindId, Vec<Mark>>;
 impl Machine {
     /// Says which marks the objects of a cluster bear from now on. Those that bear others are changed.
     pub fn mark(&mut self, cluster: &ClusterId, marks: &Arc<Marks>) {
-        let Some(found) = self.clusters.get_mut(cluster) else { return };
-        let before = std::mem::replace(&mut found.marks, Arc::clone(marks));
-        if before == *marks {
+        if self.marks(cluster).is_none_or(|before| *before == **marks) {
             return;
         }
+        self.note_cluster(cluster);
+        let Some(found) = self.clusters.get_mut(cluster) else { return };
+        let before = std::mem::replace(&mut found.marks, Arc::clone(marks));
         let differ = |kind: &&KindId| before.get(*kind) != marks.get(*kind);
         let kinds: Vec<KindId> = before.keys().chain(marks.keys()).filter(differ).cloned().collect();
         for kind in kinds {

@@ -591,7 +591,7 @@ fn patched(version: &KindVersion, live: &Arc<Stored>, patch: Patch<'_>) -> Resul
         Patch::Json(patch) => match json_patch::apply(&mut value, patch) {
             Ok(()) => {}
             Err(BadPatch::Malformed(what)) => return Err(Status::bad_request(what)),
-            Err(BadPatch::Unfitting(_) | BadPatch::TooMuchCopied(_)) => {
+            Err(BadPatch::Unfitting(_) | BadPatch::TooMuchCopied(_) | BadPatch::TooMuchShifted) => {
                 return Err(Status::unprocessable_patch());
             }
             Err(error @ (BadPatch::TooLong(_) | BadPatch::TooDeep)) => {

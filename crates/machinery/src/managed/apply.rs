@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{BEFORE_FIRST_APPLY, Change, ManagedFields, Manager, NEVER_OWNED, take_over, update};
 use crate::field_set::{FieldSet, path_text};
 use crate::schema::Schema;
-use crate::status::Status;
+use crate::status::{MOST_ERRORS_BYTES, Status};
 use crate::typed;
 
 /// The outcome of an apply.
@@ -115,7 +115,7 @@ fn without_dropped(
             at = version;
         }
         let owners = managers.iter().filter(|manager| manager.api_version == *version);
-        let owned = owners.fold(FieldSet::default(), |owned, manager| owned.union(&manager.fields));
+        let owned = FieldSet::union_of(owners.map(|manager| &*manager.fields));
         let kept = fields(&schema_there, &rest).union(&declared(&schema_there, &owned));
         rest = typed::remove(&schema_there, &seen, &fields(&schema_there, &seen).difference(&kept));
     }
@@ -143,23 +143,31 @@ impl ApplyError {
 }
 
 fn conflicts(losers: &[(Manager, FieldSet)]) -> Status {
-    let mut causes = Vec::new();
-    let mut lines = Vec::new();
+    let (mut causes, mut lines) = (Vec::new(), Vec::new());
+    let (mut count, mut bytes) = (0_usize, 0);
     for (manager, fields) in losers {
-        lines.push(format!("conflicts with {}:", manager.told()));
+        let told = manager.told();
+        if bytes <= MOST_ERRORS_BYTES {
+            lines.push(format!("conflicts with {told}:"));
+        }
         fields.for_each(&mut |path| {
+            count += 1;
+            if bytes > MOST_ERRORS_BYTES {
+                return;
+            }
             let field = path_text(path);
+            bytes += field.len() + told.len();
             lines.push(format!("- {field}"));
-            causes.push(StatusCause {
-                reason: "FieldManagerConflict".to_owned(),
-                message: format!("conflict with {}", manager.told()),
-                field,
-            });
+            let message = format!("conflict with {told}");
+            causes.push(StatusCause { reason: "FieldManagerConflict".to_owned(), message, field });
         });
     }
+    if causes.len() < count {
+        lines.push("- and more that is not told".to_owned());
+    }
     let message = match causes.as_slice() {
-        [only] => format!("Apply failed with 1 conflict: {}: {}", only.message, only.field),
-        all => format!("Apply failed with {} conflicts: {}", all.len(), lines.join("\n")),
+        [only] if count == 1 => format!("Apply failed with 1 conflict: {}: {}", only.message, only.field),
+        _ => format!("Apply failed with {count} conflicts: {}", lines.join("\n")),
     };
     Status::apply_conflict(causes, message)
 }

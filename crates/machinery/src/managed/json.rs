@@ -32,10 +32,17 @@ pub(crate) fn is_reset(managed: &Value) -> bool {
     }
 }
 
+/// So many managers are read. Each is compared with all others, and with what changes.
+const MANAGERS_MAX: usize = 1000;
+
 impl ManagedFields {
     /// Reads `metadata.managedFields`.
     pub fn from_json(managed: &Value) -> Result<Self, BadManagedFields> {
         let mut read = Self::default();
+        if managed.as_array().is_some_and(|entries| entries.len() > MANAGERS_MAX) {
+            let what = format!("there may be {MANAGERS_MAX} managers at most");
+            return Err(BadManagedFields { index: MANAGERS_MAX, what });
+        }
         for (index, entry) in managed.as_array().into_iter().flatten().enumerate() {
             let entry = manager(entry).map_err(|what| BadManagedFields { index, what })?;
             // The last of two entries of one manager holds, as in a server's own map.

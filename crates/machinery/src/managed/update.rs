@@ -1,5 +1,6 @@
 //! What an update does to `managedFields`: whoever changes a field owns it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mailboat_object::{Name, Operation};
@@ -61,30 +62,39 @@ fn cap(managed: &mut ManagedFields) {
     let order: Vec<Manager> =
         managed.entries.iter().filter(|manager| manager.operation == Operation::Update).cloned().collect();
     let mut first_of_version: Vec<&Manager> = Vec::new();
+    // What comes together is put together once: a bucket may hold very much.
+    let mut gathered: BTreeMap<Name, Vec<Arc<FieldSet>>> = BTreeMap::new();
     for manager in &order {
         if updaters(managed) <= UPDATE_MANAGERS_MAX {
-            return;
+            break;
         }
         let Some(first) = first_of_version.iter().find(|first| first.api_version == manager.api_version)
         else {
             first_of_version.push(manager);
             continue;
         };
-        let mut bucket = Manager {
-            name: Name::new(ANCIENT_CHANGES),
-            subresource: Name::EMPTY,
-            fields: Arc::new(FieldSet::default()),
-            ..manager.clone()
-        };
+        let bucket =
+            Manager { name: Name::new(ANCIENT_CHANGES), subresource: Name::EMPTY, ..manager.clone() };
         let former = managed.entries.iter().find(|entry| entry.is_same_manager(&bucket));
         // The first of a version becomes the bucket, unless there is one from former times.
         let founder = if former.is_none() { Some(*first) } else { None };
-        bucket.fields = Arc::new(manager.fields.union(&former.unwrap_or(first).fields));
+        let of_version = gathered.entry(manager.api_version.clone()).or_default();
+        of_version.extend([Arc::clone(&manager.fields), Arc::clone(&former.unwrap_or(first).fields)]);
         managed.entries.retain(|entry| {
             !entry.is_same_manager(&bucket)
                 && !entry.is_same_manager(manager)
                 && !founder.is_some_and(|founder| entry.is_same_manager(founder))
         });
         managed.entries.push(bucket);
+    }
+    let is_bucket = |entry: &Manager| {
+        *entry.name == *ANCIENT_CHANGES
+            && entry.operation == Operation::Update
+            && entry.subresource.is_empty()
+    };
+    for bucket in managed.entries.iter_mut().filter(|entry| is_bucket(entry)) {
+        if let Some(fields) = gathered.remove(&bucket.api_version) {
+            bucket.fields = Arc::new(FieldSet::union_of(fields.iter().map(|fields| &**fields)));
+        }
     }
 }

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::at::At;
 use super::{Form, MapShape, NodeId, Schema};
 use crate::quantity::canonical;
+use crate::size::{OBJECT_LIMIT_BYTES, json_bytes};
+use crate::status::{MOST_ERRORS, MOST_ERRORS_BYTES};
 
 /// How an object comes in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,15 +24,18 @@ pub enum Admission {
 
 impl Schema {
     /// Puts in defaults and drops what is not declared, in one walk. The paths of dropped members go to
-    /// `unknown`, for warnings or strict refusal.
+    /// `unknown`, for warnings or strict refusal; no more of them than anybody is told.
+    ///
+    /// What has more defaults put in than an object may have bytes is left as it is then: it is refused for its size.
     pub fn admit(&self, object: &mut Value, how: Admission, unknown: &mut Vec<String>) {
         let Value::Object(members) = object else { return };
-        let mut walk = Walk { schema: self, how, unknown };
+        let unknown_bytes = unknown.iter().map(String::len).sum();
+        let mut walk = Walk { schema: self, how, unknown, unknown_bytes, defaults_bytes: 0 };
         let root = self.node(self.root()).map.as_ref();
         if let Some(root) = root {
             // Metadata is decoded by itself, strictly, whatever the schema says.
             let metadata = members.remove("metadata");
-            walk.map(members, root, &mut String::new());
+            walk.map(members, root, At::ROOT);
             if let Some(metadata) = metadata {
                 members.insert("metadata".to_owned(), metadata);
             }
@@ -41,10 +47,13 @@ struct Walk<'a> {
     schema: &'a Schema,
     how: Admission,
     unknown: &'a mut Vec<String>,
+    unknown_bytes: usize,
+    /// What was put in that was not sent.
+    defaults_bytes: usize,
 }
 
 impl Walk<'_> {
-    fn value(&mut self, value: &mut Value, id: NodeId, path: &mut String) {
+    fn value(&mut self, value: &mut Value, id: NodeId, at: At<'_>) {
         let node = self.schema.node(id);
         if node.form == Form::Quantity && self.how == Admission::Native {
             let text = match value {
@@ -62,14 +71,14 @@ impl Walk<'_> {
                 if let Some(map) = &node.map {
                     // The metadata of an embedded object is free to hold what metadata holds.
                     let metadata = if node.embedded { members.remove("metadata") } else { None };
-                    self.map(members, map, path);
+                    self.map(members, map, at);
                     members.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
                 }
             }
             Value::Array(elements) => {
                 if let Some(list) = &node.list {
                     for (index, element) in elements.iter_mut().enumerate() {
-                        step(path, &format!("[{index}]"), |path| self.value(element, list.items, path));
+                        self.value(element, list.items, at.element(index));
                     }
                 }
             }
@@ -77,7 +86,7 @@ impl Walk<'_> {
         }
     }
 
-    fn map(&mut self, members: &mut Map<String, Value>, map: &MapShape, path: &mut String) {
+    fn map(&mut self, members: &mut Map<String, Value>, map: &MapShape, at: At<'_>) {
         if self.how == Admission::Native {
             self.structs(members, map);
         } else {
@@ -88,7 +97,7 @@ impl Walk<'_> {
                 map.field(name).map(|field| field.node).or(map.elements.filter(|_| map.elements_declared))
             else {
                 if !map.keeps_unknown && self.how != Admission::Applied {
-                    self.unknown.push(format!("{path}{}{name}", if path.is_empty() { "" } else { "." }));
+                    self.say_unknown(at.member(name));
                     return false;
                 }
                 return true;
@@ -96,8 +105,7 @@ impl Walk<'_> {
             if member.is_null() && self.how != Admission::Applied && !self.schema.node(node).nullable {
                 return false;
             }
-            let name = if path.is_empty() { name.clone() } else { format!(".{name}") };
-            step(path, &name, |path| self.value(member, node, path));
+            self.value(member, node, at.member(name));
             self.how != Admission::Native || !self.is_dropped_when_native(member, node)
         });
     }
@@ -126,8 +134,20 @@ impl Walk<'_> {
         }
     }
 
-    fn defaults(&self, members: &mut Map<String, Value>, map: &MapShape) {
-        for (name, field) in &map.fields {
+    fn say_unknown(&mut self, at: At<'_>) {
+        if self.unknown.len() <= MOST_ERRORS && self.unknown_bytes <= MOST_ERRORS_BYTES {
+            let path = at.to_string();
+            self.unknown_bytes += path.len();
+            self.unknown.push(path);
+        }
+    }
+
+    fn defaults(&mut self, members: &mut Map<String, Value>, map: &MapShape) {
+        for name in &map.defaulted {
+            if self.defaults_bytes > OBJECT_LIMIT_BYTES {
+                return;
+            }
+            let Some(field) = map.field(name) else { continue };
             let Some(default) = &field.default else { continue };
             let missing = match members.get(name.as_str()) {
                 None => true,
@@ -135,15 +155,9 @@ impl Walk<'_> {
                 Some(_) => false,
             };
             if missing {
+                self.defaults_bytes += name.len() + json_bytes(default, OBJECT_LIMIT_BYTES);
                 members.insert(name.to_string(), default.clone());
             }
         }
     }
-}
-
-fn step(path: &mut String, name: &str, walk: impl FnOnce(&mut String)) {
-    let length = path.len();
-    path.push_str(name);
-    walk(path);
-    path.truncate(length);
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// A place in an object, such as `spec.ports[0].port`; written out only where something is wrong. A name may be as long as the
 /// object has room, and stands above everything below it.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub struct At<'a> {
     above: Option<&'a At<'a>>,
     step: Step<'a>,
 }
@@ -19,18 +19,28 @@ enum Step<'a> {
 
 impl At<'_> {
     /// The object itself.
-    pub(super) const ROOT: At<'static> = At { above: None, step: Step::Root };
+    pub const ROOT: At<'static> = At { above: None, step: Step::Root };
 
-    pub(super) fn member<'b>(&'b self, name: &'b str) -> At<'b> {
+    /// A member of what stands here.
+    #[must_use]
+    pub fn member<'b>(&'b self, name: &'b str) -> At<'b> {
         At { above: Some(self), step: Step::Member(name) }
     }
 
-    pub(super) fn element(&self, index: usize) -> At<'_> {
+    /// An element of what stands here.
+    #[must_use]
+    pub fn element(&self, index: usize) -> At<'_> {
         At { above: Some(self), step: Step::Index(index) }
     }
 
     fn is_root(&self) -> bool {
         matches!(self.step, Step::Root)
+    }
+}
+
+impl fmt::Debug for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -42,6 +42,9 @@ pub(super) fn parse(schema: &Value, components: &Value, origin: Origin) -> Resul
         atomic: Vec::new(),
         patterns: Patterns::default(),
     };
+    if origin == Origin::Custom && !paths_fit(schema) {
+        return Err(BadSchema { path: String::new(), what: PATHS_TOO_LONG.to_owned() });
+    }
     let root = parser.reference(schema, "", false)?;
     for (copy, of) in std::mem::take(&mut parser.atomic) {
         let mut node = parser.nodes[of.0 as usize].clone();
@@ -56,6 +59,33 @@ pub(super) fn parse(schema: &Value, components: &Value, origin: Origin) -> Resul
     meta::declare_object(&mut nodes, map);
     (root.scalar, root.list) = (None, None);
     Ok(Schema::with_root(nodes, root))
+}
+
+/// How long the paths of all that a schema declares may be together. A name may be as long as a definition has room for, and
+/// stands in the path of everything below it.
+const PATHS_BYTES_MAX: usize = 16 << 20;
+pub(crate) const PATHS_TOO_LONG: &str = "the paths of what a schema declares are too long together";
+
+/// Whether a schema's paths may be written out, each for itself.
+pub(crate) fn paths_fit(schema: &Value) -> bool {
+    let mut open = vec![(schema, 0)];
+    let mut left = PATHS_BYTES_MAX;
+    while let Some((schema, length)) = open.pop() {
+        /// About what a word such as `additionalProperties` takes.
+        const WORD_BYTES: usize = 16;
+        let below: usize = length + WORD_BYTES;
+        let Some(rest) = left.checked_sub(below) else { return false };
+        left = rest;
+        let words = ["items", "additionalProperties", "not"];
+        open.extend(words.into_iter().filter_map(|word| Some((schema.get(word)?, below))));
+        for word in ["allOf", "anyOf", "oneOf"] {
+            let joined = schema[word].as_array().into_iter().flatten();
+            open.extend(joined.map(|joined| (joined, below)));
+        }
+        let members = schema["properties"].as_object().into_iter().flatten();
+        open.extend(members.map(|(name, member)| (member, below + name.len())));
+    }
+    true
 }
 
 struct Parser<'a> {
@@ -211,7 +241,7 @@ impl<'a> Parser<'a> {
         open: bool,
         keeps_unknown: bool,
     ) -> Result<MapShape, BadSchema> {
-        let mut fields = BTreeMap::new();
+        let mut fields: BTreeMap<Name, Field> = BTreeMap::new();
         for (name, member) in schema["properties"].as_object().into_iter().flatten() {
             let node = self.reference(member, &format!("{path}.{name}"), open)?;
             fields.insert(Name::new(name), Field { node, default: member.get("default").cloned() });
@@ -225,7 +255,9 @@ impl<'a> Parser<'a> {
         let keeps_unknown =
             keeps_unknown || (self.origin == Origin::Native && fields.is_empty() && !elements_declared);
         let atomic = schema["x-kubernetes-map-type"] == "atomic";
-        Ok(MapShape { fields, elements, elements_declared, keeps_unknown, atomic })
+        let defaulted = fields.iter().filter(|(_, field)| field.default.is_some());
+        let defaulted = defaulted.map(|(name, _)| name.clone()).collect();
+        Ok(MapShape { fields, defaulted, elements, elements_declared, keeps_unknown, atomic })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Servers in Go read `\d`, `\w` and `\s` as ASCII, and so do patterns here. That also keeps them small: a class of all
 //! letters of all languages takes kilobytes, each time it stands somewhere. What compiles to too much is refused.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,16 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 /// The sizes to which one pattern may compile, tried one after the other: it costs the first that holds it.
-const SIZES_BYTES: [usize; 5] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+const SIZES_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// All patterns of one schema together.
 const MOST_OF_SCHEMA_BYTES: usize = 16 << 20;
 /// What one pattern may keep of what it has met in texts.
 const MET_BYTES: usize = 256 << 10;
 /// So many patterns of rules are kept compiled in each thread, and each of them may be so large.
 const KEPT_OF_RULES: usize = 32;
-const RULE_BYTES: usize = 256 << 10;
+const RULE_BYTES: usize = 64 << 10;
+/// What looking for the patterns of all rules of one object may cost.
+const MOST_OF_RULES: u64 = 1_500_000;
 
 /// Why a pattern cannot be used.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) enum Unusable {
     /// It is none.
     Wrong(String),
     TooLarge,
+    /// Looking for it, and for others, takes too long.
+    TooLong,
 }
 
 impl fmt::Display for Unusable {
@@ -33,6 +37,7 @@ impl fmt::Display for Unusable {
         match self {
             Self::Wrong(why) => f.write_str(why),
             Self::TooLarge => f.write_str("it is too large"),
+            Self::TooLong => f.write_str("it is looked for in too much text"),
         }
     }
 }
@@ -42,9 +47,16 @@ impl fmt::Display for Unusable {
 pub(crate) struct Pattern {
     written: Arc<str>,
     compiled: Regex,
+    /// What it compiles to.
+    bytes: usize,
 }
 
 impl Pattern {
+    /// What it costs to look for it in a text. At worst each of its states is looked at for each letter.
+    pub(super) fn cost(&self, text: &str) -> u64 {
+        cost(self.bytes, text)
+    }
+
     pub(super) fn is_match(&self, text: &str) -> bool {
         self.compiled.is_match(text)
     }
@@ -69,42 +81,81 @@ impl Patterns {
         if let Some(known) = self.compiled.get(pattern) {
             return Ok(known.clone());
         }
-        let (compiled, bytes) = sized(pattern)?;
+        let (compiled, bytes) = sized(pattern, usize::MAX)?;
         self.bytes += bytes;
         if self.bytes > MOST_OF_SCHEMA_BYTES {
             return Err(Unusable::TooLarge);
         }
-        let pattern = Pattern { written: pattern.into(), compiled };
+        let pattern = Pattern { written: pattern.into(), compiled, bytes };
         self.compiled.insert(pattern.written.clone(), pattern.clone());
         Ok(pattern)
     }
 }
 
-/// Does something with a pattern of a rule, which is part of its text or of the value: it is compiled when it is met first.
-pub(super) fn with<T>(pattern: &str, work: impl FnOnce(&Regex) -> T) -> Result<T, Unusable> {
-    thread_local! {
-        static MET: RefCell<HashMap<String, Regex>> = RefCell::default();
-    }
-    let known = MET.with_borrow(|met| met.get(pattern).cloned());
-    let compiled = match known {
-        Some(known) => known,
-        None => {
-            let compiled = compile(&in_ascii(pattern), RULE_BYTES)?;
-            MET.with_borrow_mut(|met| {
-                if met.len() >= KEPT_OF_RULES {
-                    met.clear();
-                }
-                met.insert(pattern.to_owned(), compiled.clone());
-            });
-            compiled
-        }
-    };
-    Ok(work(&compiled))
+fn cost(pattern_bytes: usize, text: &str) -> u64 {
+    const STEP: u64 = 32 << 10;
+    1 + (pattern_bytes as u64).saturating_mul(text.len() as u64) / STEP
 }
 
-fn sized(pattern: &str) -> Result<(Regex, usize), Unusable> {
+thread_local! {
+    /// The patterns of rules that were met last.
+    static MET: RefCell<HashMap<String, (Regex, usize)>> = RefCell::default();
+    /// What the rules of the object that this thread looks at may still cost.
+    static LEFT: Cell<u64> = const { Cell::new(MOST_OF_RULES) };
+}
+
+/// From here on it is about the rules of another object.
+pub(super) fn begin() {
+    LEFT.set(MOST_OF_RULES);
+}
+
+/// Whether a text has the pattern of a rule.
+pub(super) fn is_match(pattern: &str, text: &str) -> Result<bool, Unusable> {
+    let (compiled, bytes) = met(pattern)?;
+    spend(cost(bytes, text))?;
+    Ok(compiled.is_match(text))
+}
+
+/// What of a text has the pattern of a rule first.
+pub(super) fn find<'t>(pattern: &str, text: &'t str) -> Result<&'t str, Unusable> {
+    let (compiled, bytes) = met(pattern)?;
+    spend(cost(bytes, text))?;
+    Ok(compiled.find(text).map_or("", |found| found.as_str()))
+}
+
+/// So much of a text has the pattern of a rule. Each time it is looked for, all that is left may be looked through.
+pub(super) fn find_all<'t>(pattern: &str, text: &'t str, most: usize) -> Result<Vec<&'t str>, Unusable> {
+    let (compiled, bytes) = met(pattern)?;
+    let each = cost(bytes, text);
+    spend(each)?;
+    compiled.find_iter(text).take(most).map(|found| spend(each).map(|()| found.as_str())).collect()
+}
+
+fn spend(steps: u64) -> Result<(), Unusable> {
+    let left = LEFT.get().checked_sub(steps);
+    LEFT.set(left.unwrap_or_default());
+    left.map(|_| ()).ok_or(Unusable::TooLong)
+}
+
+/// A pattern of a rule, which is part of its text or of the value: it is compiled when it is met first.
+fn met(pattern: &str) -> Result<(Regex, usize), Unusable> {
+    if let Some(known) = MET.with_borrow(|met| met.get(pattern).cloned()) {
+        return Ok(known);
+    }
+    let compiled = sized(pattern, RULE_BYTES)?;
+    MET.with_borrow_mut(|met| {
+        if met.len() >= KEPT_OF_RULES {
+            met.clear();
+        }
+        met.insert(pattern.to_owned(), compiled.clone());
+    });
+    Ok(compiled)
+}
+
+/// A pattern, compiled, and about the size of it.
+fn sized(pattern: &str, most_bytes: usize) -> Result<(Regex, usize), Unusable> {
     let pattern = in_ascii(pattern);
-    for size in SIZES_BYTES {
+    for size in SIZES_BYTES.into_iter().filter(|size| *size <= most_bytes) {
         match compile(&pattern, size) {
             Ok(compiled) => return Ok((compiled, size)),
             Err(Unusable::TooLarge) => {}
@@ -241,9 +292,28 @@ mod tests {
     #[test]
     fn patterns_of_rules_are_kept_while_they_are_few() {
         for round in 0..3 * KEPT_OF_RULES {
-            let found = with(&format!("^{round}$"), |pattern| pattern.is_match(&round.to_string()));
-            assert_eq!(found, Ok(true));
+            assert_eq!(is_match(&format!("^{round}$"), &round.to_string()), Ok(true));
         }
-        assert_eq!(with(r"\pL{900}", |_| ()), Err(Unusable::TooLarge));
+        assert_eq!(is_match(r"\pL{900}", ""), Err(Unusable::TooLarge));
+    }
+
+    #[test]
+    fn looking_for_a_pattern_costs_by_its_size_and_by_that_of_the_text() {
+        let (short, long) = ("x".repeat(250), "ab".repeat(500_000));
+        let patterns = [r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "[ab]*a[ab]{50}", "[ab]*a[ab]{5000}"];
+        let costs = patterns.map(|pattern| {
+            let pattern = Patterns::default().compile(pattern).unwrap();
+            (pattern.cost(&short), pattern.cost(&long))
+        });
+        assert!(costs[0].0 < 50 && costs[0].1 < MOST_OF_RULES / 10, "{costs:?}");
+        assert!(costs[1].1 < MOST_OF_RULES && costs[2].1 > 10 * MOST_OF_RULES, "{costs:?}");
+        begin();
+        // A letter that is not there is looked for to the end, after each of those that are.
+        let found = find_all("a[^c]*c|a", &long, usize::MAX);
+        assert_eq!(found.err(), Some(Unusable::TooLong));
+        assert_eq!(is_match("a", &long), Err(Unusable::TooLong), "nothing is left for this object");
+        begin();
+        assert_eq!(is_match("a", &long), Ok(true));
+        assert_eq!(find_all("[0-9]+", "1, 23", 9), Ok(vec!["1", "23"]));
     }
 }

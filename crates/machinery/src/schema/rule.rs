@@ -5,22 +5,24 @@
 //! that is no CEL is refused; one that is too large, or uses what is not offered here, is left out, which is told to whoever
 //! writes it ([`left_out`]).
 
+mod functions;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
-use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{Key, Map, Value as CelValue};
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Program, ResolveResult};
+use kube_cel::cel::{IdedExpr, Program};
 use mailboat_object::expression::{TooLarge, check_size};
-use regex::Regex;
 use serde_json::Value;
 
+use functions::with_functions;
+
 use super::at::At;
+use super::parse::paths_fit;
 use super::{ListRelation, Node, NodeId, ScalarType, Schema, pattern};
-use crate::status::{FieldError, MOST_ERRORS};
+use crate::status::{FieldError, MOST_ERRORS, MOST_ERRORS_BYTES};
 use crate::typed::list_element;
 
 /// What one rule may cost for one value, in steps.
@@ -103,8 +105,17 @@ pub(crate) struct Rule {
 /// What rules an object breaks.
 struct Broken {
     found: Vec<FieldError>,
+    /// How long these are together.
+    bytes: usize,
     /// What looking for more may still cost.
     steps: u64,
+}
+
+impl Broken {
+    /// Whether nobody would be told of more, or it would cost too much.
+    fn is_full(&self) -> bool {
+        self.found.len() > MOST_ERRORS || self.bytes > MOST_ERRORS_BYTES || self.steps == 0
+    }
 }
 
 /// Why a rule is not looked at.
@@ -271,7 +282,9 @@ pub fn left_out(schema: &Value) -> Vec<(String, String)> {
         LeftOut::NoExpression(why) | LeftOut::TooMuch(why) => Some(why),
     };
     let mut found = Vec::new();
-    walk(schema, "", &left, &mut found);
+    if paths_fit(schema) {
+        walk(schema, "", &left, &mut found);
+    }
     found
 }
 
@@ -294,54 +307,6 @@ fn walk(
             walk(&schema[inner], &format!("{path}.{inner}"), told, found);
         }
     }
-}
-
-/// All functions that rules may call. Those that take patterns are this server's own: a pattern is kept compiled, and bounded.
-fn functions() -> Context<'static> {
-    let mut functions = Context::default().with_all();
-    functions.add_function(
-        "matches",
-        |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
-            pattern_of("matches", &pattern, |pattern| pattern.is_match(&text).into())
-        },
-    );
-    functions.add_function("find", |This(text): This<Arc<String>>, pattern: Arc<String>| -> ResolveResult {
-        let found = |pattern: &Regex| pattern.find(&text).map_or("", |found| found.as_str()).to_owned();
-        pattern_of("find", &pattern, |pattern| found(pattern).into())
-    });
-    functions.add_function(
-        "findAll",
-        |This(text): This<Arc<String>>, Arguments(asked): Arguments| -> ResolveResult {
-            let (pattern, most) = match asked.as_slice() {
-                [CelValue::String(pattern)] => (pattern, usize::MAX),
-                [CelValue::String(pattern), CelValue::Int(most)] => {
-                    (pattern, usize::try_from(*most).unwrap_or(usize::MAX))
-                }
-                _ => {
-                    return Err(ExecutionError::function_error(
-                        "findAll",
-                        "it takes a pattern, and how many to find",
-                    ));
-                }
-            };
-            pattern_of("findAll", pattern, |pattern| {
-                let found = pattern.find_iter(&text).take(most).map(|found| found.as_str().to_owned().into());
-                CelValue::List(Arc::new(found.collect()))
-            })
-        },
-    );
-    functions
-}
-
-fn pattern_of(function: &str, pattern: &str, work: impl FnOnce(&Regex) -> CelValue) -> ResolveResult {
-    pattern::with(pattern, work).map_err(|why| ExecutionError::function_error(function, why.to_string()))
-}
-
-fn with_functions<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
-    thread_local! {
-        static FUNCTIONS: Context<'static> = functions();
-    }
-    FUNCTIONS.with(work)
 }
 
 impl Schema {
@@ -370,14 +335,15 @@ impl Schema {
                 body: UNCHECKED.to_owned(),
             }];
         }
-        let mut broken = Broken { found: Vec::new(), steps: MOST_STEPS_OF_OBJECT };
+        pattern::begin();
+        let mut broken = Broken { found: Vec::new(), bytes: 0, steps: MOST_STEPS_OF_OBJECT };
         self.obey_at(self.root(), new, old, At::ROOT, &mut broken);
         broken.found
     }
 
     fn obey_at(&self, id: NodeId, new: &Value, old: Option<&Value>, at: At<'_>, broken: &mut Broken) {
         let node = self.node(id);
-        if broken.found.len() > MOST_ERRORS || broken.steps == 0 {
+        if broken.is_full() {
             return;
         }
         if !node.rules().is_empty() {
@@ -385,10 +351,17 @@ impl Schema {
             let value = self.cel(id, new, &mut largest);
             let former = old.map(|old| self.cel(id, old, &mut largest));
             let rules = node.rules().iter().filter(|rule| !rule.condition.old || former.is_some());
-            let Broken { found, steps } = broken;
-            found.extend(
-                rules.filter_map(|rule| rule.broken(new, former.as_ref(), &value, &largest, steps, at)),
-            );
+            for rule in rules {
+                if broken.is_full() {
+                    return;
+                }
+                if let Some(error) =
+                    rule.broken(new, former.as_ref(), &value, &largest, &mut broken.steps, at)
+                {
+                    broken.bytes += error.field.len() + error.body.len();
+                    broken.found.push(error);
+                }
+            }
         }
         match new {
             Value::Object(members) => {

@@ -11,6 +11,7 @@ use crate::status::{FieldError, MOST_ERRORS, MOST_ERRORS_BYTES};
 use crate::typed::list_element;
 
 /// So many values are looked at, each as often as schemas that are joined ask for it. Twice as many as an object has room for.
+/// What is long costs more: a text by its length, and by what its pattern compiles to.
 const MOST_STEPS: u64 = 1_500_000;
 
 impl Schema {
@@ -88,9 +89,14 @@ impl Walk<'_> {
 
     /// Whether one more value is looked at.
     fn goes_on(&self) -> bool {
+        self.spends(1) && !self.is_full()
+    }
+
+    /// Whether so much more may be done.
+    fn spends(&self, steps: u64) -> bool {
         let left = self.steps.get();
-        self.steps.set(left.saturating_sub(1));
-        left > 1 && !self.is_full()
+        self.steps.set(left.saturating_sub(steps));
+        left > steps
     }
 
     fn value(&mut self, value: &Value, id: NodeId, at: At<'_>) {
@@ -183,7 +189,9 @@ impl Walk<'_> {
         if limits.not.as_ref().is_some_and(holds) {
             found.push(failed("not validate the schema (not)"));
         }
-        found.into_iter().for_each(|error| self.say(error));
+        for error in found {
+            self.say(error);
+        }
     }
 
     fn map(&mut self, members: &Map<String, Value>, map: &MapShape, at: At<'_>) {
@@ -221,6 +229,9 @@ impl Walk<'_> {
 
     fn members(&mut self, members: &Map<String, Value>, limits: &Limits, at: At<'_>) {
         for name in &limits.required {
+            if self.is_full() {
+                return;
+            }
             if !members.contains_key(name.as_str()) {
                 self.say(FieldError::required(&at.member(name).to_string(), ""));
             }
@@ -228,6 +239,9 @@ impl Walk<'_> {
     }
 
     fn limits(&mut self, value: &Value, limits: &Limits, at: At<'_>) {
+        if !self.spends(cost(value, limits)) {
+            return;
+        }
         if !limits.one_of.is_empty() && !limits.one_of.contains(value) {
             self.say(FieldError::unsupported(&at.to_string(), value, &limits.one_of));
         }
@@ -295,6 +309,17 @@ impl Walk<'_> {
             Value::Null | Value::Bool(_) => {}
         }
     }
+}
+
+/// What it costs to hold a value to limits, beyond looking at it.
+fn cost(value: &Value, limits: &Limits) -> u64 {
+    /// So much of a text is read, or so many names are compared, in one step.
+    const STEP_BYTES: u64 = 4096;
+    const STEP_NAMES: u64 = 64;
+    let names = (limits.one_of.len() + limits.required.len()) as u64 / STEP_NAMES;
+    let Value::String(text) = value else { return names };
+    let pattern = limits.pattern.as_ref().map_or(0, |pattern| pattern.cost(text));
+    names + pattern + text.len() as u64 / STEP_BYTES
 }
 
 /// The type that was asked for, if the value is of another.

@@ -1,6 +1,6 @@
 //! What changed between two states of an object, field by field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -92,22 +92,15 @@ impl Walk<'_> {
         old: Option<&serde_json::Map<String, Value>>,
         new: Option<&serde_json::Map<String, Value>>,
     ) {
-        let mut visit = |name: &str, before: Option<&Value>, after: Option<&Value>| {
-            if before == after {
-                return;
-            }
-            let Some(node) = map.member(name) else { return };
+        // In their order, in which sets of fields are quickly filled.
+        let both = old.into_iter().chain(new);
+        let names: BTreeSet<&String> = both.flat_map(serde_json::Map::keys).collect();
+        for name in names {
+            let (before, after) = (old.and_then(|old| old.get(name)), new.and_then(|new| new.get(name)));
+            let Some(node) = map.member(name).filter(|_| before != after) else { continue };
             self.path.push(PathElement::field(name));
             self.value(node, before, after);
             self.path.pop();
-        };
-        for (name, before) in old.into_iter().flatten() {
-            visit(name, Some(before), new.and_then(|new| new.get(name)));
-        }
-        for (name, after) in new.into_iter().flatten() {
-            if old.is_none_or(|old| !old.contains_key(name)) {
-                visit(name, None, Some(after));
-            }
         }
     }
 

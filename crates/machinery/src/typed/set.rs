@@ -1,12 +1,14 @@
 //! The fields that an object holds, and whether they may be there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::Value;
 
 use super::{Shape, Shapes, list_element};
 use crate::field_set::{FieldSet, PathElement};
 use crate::schema::{ListRelation, ListShape, MapShape, NodeId, ScalarType, Schema};
+use crate::status::{MOST_ERRORS, MOST_ERRORS_BYTES};
 
 /// The fields that an object holds.
 pub(crate) fn field_set(schema: &Schema, object: &Value) -> FieldSet {
@@ -43,13 +45,15 @@ impl Walk<'_> {
 
     fn list(&mut self, list: &ListShape, value: &Value) {
         let elements = value.as_array().map_or(&[][..], Vec::as_slice);
-        let keys: Vec<_> =
-            elements.iter().map(|element| list_element(self.schema, list, element).ok()).collect();
-        for (key, element) in keys.iter().zip(elements) {
-            let Some(key) = key else { continue };
-            self.path.push(key.clone());
-            // Of elements that are there more than once, only the key is known.
-            if keys.iter().filter(|other| other.as_ref() == Some(key)).count() == 1 {
+        // None: it is there more than once, and only the key is known.
+        let mut by_key: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
+        for element in elements {
+            let Ok(key) = list_element(self.schema, list, element) else { continue };
+            by_key.entry(key).and_modify(|known| *known = None).or_insert(Some(element));
+        }
+        for (key, element) in by_key {
+            self.path.push(key);
+            if let Some(element) = element {
                 self.value(list.items, element);
             }
             self.fields.insert(&self.path);
@@ -58,11 +62,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an object fits its schema: every member declared, every scalar of its type, and, unless they are
+/// Whether an object fits its schema, and what of it does not, as far as anybody is told: every member declared, every scalar of its type, and, unless they are
 /// allowed, no element twice.
 pub(crate) fn check(schema: &Schema, object: &Value, duplicates: bool) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    Check { schema, duplicates, wrong: &mut wrong }.value(schema.root(), object, "");
+    let mut check = Check { schema, duplicates, path: Vec::new(), wrong: Vec::new(), bytes: 0 };
+    check.value(schema.root(), object);
+    let wrong = check.wrong;
     match wrong.as_slice() {
         [] => Ok(()),
         [only] => Err(only.clone()),
@@ -70,24 +75,59 @@ pub(crate) fn check(schema: &Schema, object: &Value, duplicates: bool) -> Result
     }
 }
 
+/// A step into an object; paths are written out only where something is wrong.
+enum Step<'a> {
+    Member(&'a str),
+    Element(PathElement),
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(name) => write!(f, ".{name}"),
+            Self::Element(element) => element.fmt(f),
+        }
+    }
+}
+
 struct Check<'a> {
     schema: &'a Schema,
     duplicates: bool,
-    wrong: &'a mut Vec<String>,
+    path: Vec<Step<'a>>,
+    wrong: Vec<String>,
+    /// How long these are together.
+    bytes: usize,
 }
 
-impl Check<'_> {
-    fn say(&mut self, path: &str, what: &str) {
-        self.wrong.push(if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") });
+impl<'a> Check<'a> {
+    fn say(&mut self, what: &str) {
+        let path: String = self.path.iter().map(ToString::to_string).collect();
+        let said = if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") };
+        self.bytes += said.len();
+        self.wrong.push(said);
     }
 
-    fn value(&mut self, id: NodeId, value: &Value, path: &str) {
+    /// Whether nobody would be told of more.
+    fn is_full(&self) -> bool {
+        self.wrong.len() > MOST_ERRORS || self.bytes > MOST_ERRORS_BYTES
+    }
+
+    fn below(&mut self, step: Step<'a>, look: impl FnOnce(&mut Self)) {
+        if self.is_full() {
+            return;
+        }
+        self.path.push(step);
+        look(self);
+        self.path.pop();
+    }
+
+    fn value(&mut self, id: NodeId, value: &'a Value) {
         if value.is_null() {
             return;
         }
         match Shapes::of(self.schema.node(id), Some(value)).shape() {
-            Shape::Map(map) => self.map(map, value, path),
-            Shape::List(list) => self.list(list, value, path),
+            Shape::Map(map) => self.map(map, value),
+            Shape::List(list) => self.list(list, value),
             Shape::Scalar(scalar) => {
                 let (fits, expected) = match scalar {
                     ScalarType::Untyped => (!value.is_array() && !value.is_object(), "any scalar"),
@@ -96,28 +136,28 @@ impl Check<'_> {
                     ScalarType::Bool => (value.is_boolean(), "boolean"),
                 };
                 if !fits {
-                    self.say(path, &format!("expected {expected}, got {value}"));
+                    self.say(&format!("expected {expected}, got {value}"));
                 }
             }
             Shape::None => {}
         }
     }
 
-    fn map(&mut self, map: &MapShape, value: &Value, path: &str) {
+    fn map(&mut self, map: &MapShape, value: &'a Value) {
         let Value::Object(members) = value else {
-            return self.say(path, &format!("expected map, got {value}"));
+            return self.say(&format!("expected map, got {value}"));
         };
         for (name, member) in members {
-            match map.member(name) {
-                Some(node) => self.value(node, member, &format!("{path}.{name}")),
-                None => self.say(&format!("{path}.{name}"), "field not declared in schema"),
-            }
+            self.below(Step::Member(name), |walk| match map.member(name) {
+                Some(node) => walk.value(node, member),
+                None => walk.say("field not declared in schema"),
+            });
         }
     }
 
-    fn list(&mut self, list: &ListShape, value: &Value, path: &str) {
+    fn list(&mut self, list: &ListShape, value: &'a Value) {
         let Value::Array(elements) = value else {
-            return self.say(path, &format!("expected list, got {value}"));
+            return self.say(&format!("expected list, got {value}"));
         };
         let mut seen = BTreeSet::new();
         for (index, element) in elements.iter().enumerate() {
@@ -126,13 +166,12 @@ impl Check<'_> {
                     PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
                 }
                 Ok(key) => key,
-                Err(what) => return self.say(path, &format!("element {index}: {what}")),
+                Err(what) => return self.say(&format!("element {index}: {what}")),
             };
-            let below = format!("{path}{key}");
-            if !seen.insert(key.clone()) && !self.duplicates {
-                self.say(path, &format!("duplicate entries for key {key}"));
+            if !seen.insert(key.clone()) && !self.duplicates && !self.is_full() {
+                self.say(&format!("duplicate entries for key {key}"));
             }
-            self.value(list.items, element, &below);
+            self.below(Step::Element(key), |walk| walk.value(list.items, element));
         }
     }
 }

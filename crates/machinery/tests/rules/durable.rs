@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use mailboat_machinery::machine::{Mark, Marks};
 use mailboat_machinery::{
-    Change, DeleteOptions, Flavor, ListRequest, ListVersion, Machine, Settings, Stored, Texts, WatchRequest,
-    WatchStart,
+    Change, DeleteOptions, Flavor, Kind, ListRequest, ListVersion, Machine, Rules, Settings, StatusRules,
+    Stored, Texts, WatchRequest, WatchStart, builtin,
 };
-use mailboat_object::Version;
+use mailboat_object::{Key, KindId, LabelSelector, Name, Version};
 use serde_json::json;
 
 use crate::list_watch::told;
@@ -197,4 +198,64 @@ fn what_rests_reads_lists_watches_and_changes_as_what_does_not() {
     for limit in [0, 1, 5] {
         assert_eq!(seen(Some(limit)), awake, "{limit}");
     }
+}
+
+#[test]
+fn a_kind_is_served_as_if_what_could_not_be_stored_had_never_been() {
+    let mut world = World::kcp();
+    world.machine.keep_changes();
+    let definitions = KindId::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let ships = KindId::new("example.org", "ships");
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "ships.example.org" },
+        "spec": {
+            "group": "example.org", "scope": "Namespaced", "names": { "plural": "ships", "kind": "Ship" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    });
+    let kind = builtin::kind_without_schema(definitions.clone(), "v1", "CustomResourceDefinition", false);
+    let kind = Kind { rules: Rules { status: Some(StatusRules::custom()), ..kind.rules.clone() }, ..kind };
+    world.machine.serve(&cluster(), [Arc::new(kind)]);
+    assert!(world.machine.take_changes().is_empty(), "what no change goes with is none");
+    let at = Key { namespace: Name::EMPTY, ..key(&definitions, "ships.example.org") };
+    let defined = |world: &mut World| {
+        world.act(|machine, moment| machine.create(&at, definition.clone(), &by("test"), moment)).unwrap();
+        world.act(|machine, moment| machine.follow_definitions(&cluster(), moment));
+        world.machine.take_changes()
+    };
+    let refused = defined(&mut world);
+    assert!(world.machine.kind(&cluster(), &ships).is_some());
+    world.machine.retract(&refused);
+    assert!(world.machine.kind(&cluster(), &ships).is_none(), "its definition never was");
+    let stored = defined(&mut world);
+    world.machine.show(stored.last().unwrap().version);
+    world
+        .create(
+            &ships,
+            json!({ "apiVersion": "example.org/v1", "kind": "Ship", "metadata": { "name": "a" } }),
+        )
+        .unwrap();
+    let mark = Mark {
+        label: Name::new("claimed.internal.apis.kcp.io/x"),
+        value: Name::new("y"),
+        objects: LabelSelector::everything(),
+    };
+    let marks = Arc::new(Marks::from([(ships.clone(), vec![mark])]));
+    let made = world.machine.take_changes();
+    world.machine.show(made.last().unwrap().version);
+    // Its deletion cannot be stored, neither at first nor when it ends.
+    world.act(|machine, moment| machine.delete(&at, &DeleteOptions::default(), moment)).unwrap();
+    let first = world.machine.take_changes();
+    world.machine.mark(&cluster(), &marks);
+    for _ in 0..3 {
+        world.act(|machine, moment| machine.follow_definitions(&cluster(), moment));
+    }
+    assert!(world.machine.kind(&cluster(), &ships).is_none(), "it is gone");
+    let rest = world.machine.take_changes();
+    let all: Vec<_> = first.into_iter().chain(rest).collect();
+    world.machine.retract(&all);
+    assert_eq!(world.list(&ships).len(), 1, "it is there again, and served");
+    assert!(world.machine.marks(&cluster()).unwrap().is_empty());
 }

@@ -201,6 +201,60 @@ async fn a_flood_of_one_user_keeps_nobody_else_from_anything() {
     assert!(watch.frame().await.unwrap().is_ok());
 }
 
+/// A request whose body never comes, of so many bytes.
+fn never_sent(bytes: u64) -> Request<Promised> {
+    Request::builder().method(Method::POST).uri(MAPS).body(Promised(bytes)).unwrap()
+}
+
+/// A body that is promised, and not sent.
+struct Promised(u64);
+
+impl hyper::body::Body for Promised {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        Poll::Pending
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(self.0)
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_come_take_nobodys_turn() {
+    let limits = Limits {
+        requests: Shares { all: 2, per_workspace: 2, per_user: 1 },
+        bodies: Shares { all: 1 << 20, per_workspace: 512 << 10, per_user: 256 << 10 },
+        turn_within: Duration::from_millis(20),
+        ..Limits::default()
+    };
+    let hub = hub_with_maps(limits, 1, 10).await;
+    let users = ["a", "b"].map(|name| User { name: name.to_owned(), ..admin() });
+    let mut slow = Vec::new();
+    for user in &users {
+        for _ in 0..4 {
+            let mut one = Box::pin(handle(Arc::clone(&hub), Some(user), never_sent(100)));
+            assert!(is_pending(&mut one.as_mut()), "it waits for its body");
+            slow.push(one);
+        }
+    }
+    for user in &users {
+        assert_eq!(answered_to(&hub, user, get(MAPS)).await.0, 200, "not even his own turns are taken");
+        let refused = handle(Arc::clone(&hub), Some(user), never_sent(100)).await;
+        assert_eq!(refused.status(), 429, "he has no room for more bodies");
+    }
+    let (code, said) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(1, 10))).await;
+    assert_eq!(code, 201, "others have room: {said}");
+    drop(slow);
+    let small = ask(Method::POST, MAPS, "application/json", map(2, 10));
+    assert_eq!(answered_to(&hub, &users[0], small).await.0, 201, "there is room again");
+}
+
 #[tokio::test]
 async fn accounts_of_one_name_in_two_workspaces_do_not_share_turns() {
     let account = |home: &str| {

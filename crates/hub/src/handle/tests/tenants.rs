@@ -7,7 +7,8 @@ use crate::workspaces::{logical_cluster, resolve};
 pub(super) const JSON: &str = "application/json";
 pub(super) const MERGE: &str = "application/merge-patch+json";
 pub(super) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const APIS: &str = "/apis/apis.kcp.io/v1alpha2";
+pub(super) const APIS: &str = "/apis/apis.kcp.io/v1alpha2";
+pub(super) const TYPES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes";
 pub(super) const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
 pub(super) const CLUSTER: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster";
 
@@ -65,7 +66,7 @@ impl World {
     }
 
     /// Makes a kind's schema and an export of it.
-    async fn offer(&self, at: &str, group: &str, plural: &str, kind: &str, more: Value) {
+    pub(super) async fn offer(&self, at: &str, group: &str, plural: &str, kind: &str, more: Value) {
         let name = format!("v1.{plural}.{}", if group.is_empty() { "core" } else { group });
         let schema = json!({
             "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": { "name": name },
@@ -83,12 +84,12 @@ impl World {
         self.make(at, &format!("{APIS}/apiexports"), export).await;
     }
 
-    async fn bind(&self, at: &str, name: &str, path: &str, export: &str, claims: Value) {
+    pub(super) async fn bind(&self, at: &str, name: &str, path: &str, export: &str, claims: Value) {
         self.make(at, &format!("{APIS}/apibindings"), binding(name, path, export, &claims)).await;
     }
 
     /// The condition of a binding of this type: its status and reason.
-    async fn condition(&self, at: &str, binding: &str, what: &str) -> (String, String) {
+    pub(super) async fn condition(&self, at: &str, binding: &str, what: &str) -> (String, String) {
         let (code, said) = self.get(&admin(), &format!("/clusters/{at}{APIS}/apibindings/{binding}")).await;
         assert_eq!(code, 200, "{said}");
         let mut all = said["status"]["conditions"].as_array().into_iter().flatten();

@@ -1,9 +1,7 @@
 //! Workspaces that wait to be prepared, as whoever prepares them sees them, and as nobody else does.
 
-use super::tenants::{CLUSTER, JSON, MERGE, RBAC, WORKSPACES, World, user, workspace};
+use super::tenants::{CLUSTER, JSON, MERGE, RBAC, TYPES, WORKSPACES, World, user, workspace};
 use super::*;
-
-const TYPES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes";
 
 /// A workspace of alice's, `root:mine:new`, that waits for those who may prepare workspaces of the type `held`, of whom carol is
 /// one; and the view through which they do so.
@@ -97,4 +95,20 @@ async fn nobody_enters_a_waiting_workspace_who_may_not_prepare_it() {
     let request = request.header("impersonate-group", "system:masters").body(Full::new(Bytes::new()));
     let (code, said) = answered_to(&world.hub, &carol(), request.unwrap()).await;
     assert_eq!(code, 200, "she acts as alice, whatever else she asks for: {said}");
+}
+
+#[tokio::test]
+async fn whoever_prepares_a_masters_workspace_is_no_master_there() {
+    let (world, view) = waiting().await;
+    let wanted = workspace("masters", &json!({ "type": { "name": "held", "path": "root:provider" } }));
+    world.make("root:mine", WORKSPACES, wanted).await;
+    let id = world.id("root:mine:masters");
+    let at = format!("{view}/clusters/{}", id.0);
+    let (code, said) = world.get(&carol(), &format!("{at}{MAPS}")).await;
+    assert_eq!(code, 200, "its owner rules it by name: {said}");
+    let path = format!("/clusters/{}{RBAC}/clusterrolebindings/workspace-admin", id.0);
+    let (code, said) = world.asked(&admin(), Method::DELETE, &path, JSON, &Value::Null).await;
+    assert_eq!(code, 200, "{said}");
+    let (code, said) = world.get(&carol(), &format!("{at}{MAPS}")).await;
+    assert_eq!(code, 403, "and by nothing that he is elsewhere: {said}");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{list, text};
+use crate::schema::parse::{PATHS_TOO_LONG, paths_fit};
 use crate::schema::pattern::Patterns;
 use crate::status::FieldError;
 
@@ -23,6 +24,9 @@ const STRUCTURE: [&str; 5] = [
     "x-kubernetes-map-type",
 ];
 
+/// By so many members elements of a list may be told apart: each of an object's is looked at for each of them.
+const KEYS_MAX: u64 = 64;
+
 /// Where in a schema something stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -33,6 +37,9 @@ enum Level {
 
 /// Everything that is wrong with a schema, or nothing of what it says is looked at.
 pub(super) fn errors(schema: &Value, at: &str) -> Vec<FieldError> {
+    if !paths_fit(schema) {
+        return vec![FieldError::forbidden(at, PATHS_TOO_LONG)];
+    }
     let mut structure = Vec::new();
     structural(schema, Level::Root, at, &mut structure);
     // As real servers order them, which go through maps.
@@ -315,6 +322,9 @@ fn relations(schema: &Value, kind: &str, at: &str, errors: &mut Vec<FieldError>)
     }
     if relation != "map" {
         return;
+    }
+    if keys.len() as u64 > KEYS_MAX {
+        return errors.push(FieldError::too_many(&format!("{at}.{KEYS}"), keys.len() as u64, KEYS_MAX));
     }
     if keys.is_empty() {
         let what = format!("must not be empty if {LIST} is map");

@@ -1,0 +1,94 @@
+//! To what workspaces are bound, who has them bound, and who says so.
+
+use super::tenants::{APIS, JSON, MERGE, TYPES, WORKSPACES, World, user, workspace};
+use super::*;
+
+/// A type whose workspaces are bound to an export.
+fn binding_type(name: &str, path: &str, export: &str) -> Value {
+    json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": { "name": name },
+        "spec": { "extend": { "with": [{ "name": "universal", "path": "root" }] },
+            "defaultAPIBindings": [{ "path": path, "export": export }] } })
+}
+
+#[tokio::test]
+async fn nobody_is_bound_by_a_type_to_what_he_may_not_bind() {
+    let world = World::of(&["provider", "mine"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    let bob = User::authenticated("bob", []);
+    world.rule("root:mine", "cluster-admin", &json!([user("bob")])).await;
+    let types = format!("/clusters/root:mine{TYPES}");
+    let told = |said: &Value| said["message"].as_str().unwrap_or_default().to_owned();
+    let no = "no permission to bind to export root:provider:boats";
+    // Bob may not bind it, and has nobody bound to it by a type.
+    let of = binding_type("bobs", "root:provider", "boats");
+    let (code, said) = world.asked(&bob, Method::POST, &types, JSON, &of).await;
+    assert!(code == 403 && told(&said).ends_with(no), "{said}");
+    let (code, said) =
+        world.asked(&bob, Method::POST, &types, JSON, &binding_type("bobs", "root:nowhere", "boats")).await;
+    assert_eq!(code, 403, "{said}");
+    let mut harmless = of.clone();
+    harmless["spec"]["defaultAPIBindings"] = json!([]);
+    let (code, said) = world.asked(&bob, Method::POST, &types, JSON, &harmless).await;
+    assert_eq!(code, 201, "{said}");
+    let patch = json!({ "spec": { "defaultAPIBindings": of["spec"]["defaultAPIBindings"] } });
+    let (code, said) = world.asked(&bob, Method::PATCH, &format!("{types}/bobs"), MERGE, &patch).await;
+    assert!(code == 403 && told(&said).ends_with(no), "{said}");
+    // Alice may, and what she wrote others may change without her rights; but they make no such workspace.
+    let (code, said) = world
+        .asked(&alice(), Method::POST, &types, JSON, &binding_type("hers", "root:provider", "boats"))
+        .await;
+    assert_eq!(code, 201, "{said}");
+    let patch = json!({ "spec": { "additionalWorkspaceLabels": { "a": "b" } } });
+    let (code, said) = world.asked(&bob, Method::PATCH, &format!("{types}/hers"), MERGE, &patch).await;
+    assert_eq!(code, 200, "{said}");
+    let wider = json!({ "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": { "name": "wider" },
+        "spec": { "extend": { "with": [{ "name": "hers", "path": "root:mine" }] } } });
+    world.make("root:mine", TYPES, wider).await;
+    let workspaces = format!("/clusters/root:mine{WORKSPACES}");
+    for name in ["hers", "wider"] {
+        let wanted = workspace(name, &json!({ "type": { "name": name, "path": "root:mine" } }));
+        let (code, said) = world.asked(&bob, Method::POST, &workspaces, JSON, &wanted).await;
+        assert!(code == 403 && told(&said).ends_with(no), "{name}: {said}");
+        let (code, said) = world.asked(&alice(), Method::POST, &workspaces, JSON, &wanted).await;
+        assert_eq!(code, 201, "{name}: {said}");
+        let at = format!("root:mine:{name}");
+        assert_eq!(world.condition(&at, "boats", "Ready").await.0, "True", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_says_to_what_he_is_bound_or_by_what_he_is_known_but_the_server() {
+    let world = World::of(&["provider", "mine"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    let binding = json!({ "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": { "name": "boats" },
+        "spec": { "reference": { "export": { "name": "absent" } } } });
+    world.make("root:mine", &format!("{APIS}/apibindings"), binding).await;
+    let provider = world.id("root:provider");
+    let of = |resource: &str, name: &str| format!("/clusters/root:mine{APIS}/{resource}/{name}");
+    let forged = json!({ "status": { "phase": "Bound", "apiExportClusterName": *provider.0,
+        "boundResources": [{ "group": "", "resource": "secrets",
+            "schema": { "name": "a", "UID": "b", "identityHash": "c" } }] } });
+    let path = of("apibindings", "boats");
+    let (code, said) = world.asked(&alice(), Method::PATCH, &format!("{path}/status"), MERGE, &forged).await;
+    assert_eq!(code, 200, "{said}");
+    for said in [said, world.get(&alice(), &path).await.1] {
+        let status = &said["status"];
+        assert_eq!(
+            (&status["phase"], &status["boundResources"]),
+            (&json!("Binding"), &Value::Null),
+            "{said}"
+        );
+        assert!(status["apiExportClusterName"].is_null(), "{said}");
+    }
+    let (code, said) = world
+        .get(&alice(), &format!("/services/apiexport/root:provider/boats/clusters/*{APIS}/apibindings"))
+        .await;
+    assert_eq!((code, said["items"].as_array().map(Vec::len)), (200, Some(0)), "{said}");
+    let export = json!({ "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": { "name": "mine" },
+        "spec": { "identity": { "secretRef": { "namespace": "default", "name": "absent" } } } });
+    world.make("root:mine", &format!("{APIS}/apiexports"), export).await;
+    let path = of("apiexports", "mine");
+    let forged = json!({ "status": { "identityHash": "of another" } });
+    let (code, said) = world.asked(&alice(), Method::PATCH, &format!("{path}/status"), MERGE, &forged).await;
+    assert_eq!((code, &said["status"]["identityHash"]), (200, &Value::Null), "{said}");
+}
