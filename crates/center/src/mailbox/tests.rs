@@ -130,6 +130,13 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
             upsync("rbac.authorization.k8s.io", &["*"]),
             upsync("apis.kcp.io", &["*"]),
             upsync("tenancy.kcp.io", &["workspaces"]),
+            upsync("*", &["*"]),
+            upsync("*", &["clusterrolebindings"]),
+            upsync("edge.kubestellar.io", &["syncerconfigs"]),
+            upsync("edge.kubestellar.io", &["*"]),
+            upsync("", &["serviceaccounts/token", "*/token", "namespaces"]),
+            upsync("certificates.k8s.io", &["*"]),
+            upsync("flowcontrol.apiserver.k8s.io", &["*"]),
         ]
         .into(),
     };
@@ -159,12 +166,23 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ("patch", "core.kcp.io", "logicalclusters/status", "cluster"),
         ("create", "", "serviceaccounts", "x"),
         ("create", "", "serviceaccounts/token", "another"),
+        ("update", "edge.kubestellar.io", "syncerconfigs", "another"),
+        ("create", "edge.kubestellar.io", "edgesyncconfigs", "x"),
+        ("create", "certificates.k8s.io", "certificatesigningrequests", "x"),
+        ("create", "flowcontrol.apiserver.k8s.io", "flowschemas", "x"),
+        ("create", "any.group", "things", "x"),
         ("delete", "", "namespaces", "x"),
     ] {
         assert!(!allows(&rules, verb, group, resource, name), "may {verb} {resource}.{group} {name}");
     }
     let everything = rules.iter().any(|rule| rule["verbs"].as_array().unwrap().contains(&json!("*")));
     assert!(!everything, "no rule gives all verbs");
+    let reads = |rule: &Value| {
+        !["create", "delete", "patch", "update"]
+            .iter()
+            .any(|verb| allows(std::slice::from_ref(rule), verb, "any", "any", "x"))
+    };
+    assert!(rules.iter().all(reads), "no rule lets every group be written: {rules:#?}");
 }
 
 #[test]
