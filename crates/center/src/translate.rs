@@ -80,6 +80,8 @@ struct Policies {
     ordinary: [Arc<Policy>; 4],
     /// Namespaces, APIBindings and APIExports: taken away they would take along what others have put there.
     staying: Arc<Policy>,
+    /// What the provider workspace offers: the same, and never somebody else's there, which all mailboxes may be bound to.
+    offered: Arc<Policy>,
 }
 
 impl Translator {
@@ -178,7 +180,7 @@ impl Route for Translator {
         };
         let staying = &self.policies.staying;
         let at_provider = |kind: &KindId, name: &Name, body: Body| {
-            let mut offer = want(kind, name, body, staying);
+            let mut offer = want(kind, name, body, &self.policies.offered);
             offer.slot.cluster = self.provider_cluster.clone();
             offer
         };
@@ -235,6 +237,7 @@ impl Policies {
             ],
             // The namespace may have been ensured for another object before, which is no conflict.
             staying: policy(off, Adopt::Unmarked, Withdrawal::Leave),
+            offered: policy(off, Adopt::Never, Withdrawal::Leave),
         }
     }
 }
@@ -254,16 +257,13 @@ fn stays_when_unwanted(kind: &KindId) -> bool {
     kind.group().is_empty() && kind.resource() == "namespaces"
 }
 
+/// The provider's own exports, which [`crate::init`] makes.
+const PROVIDERS_OWN: [&str; 6] =
+    [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::MAILBOX, export::DENATURED];
+
 fn is_binding_to(source: &Object, provider: &str) -> bool {
-    const OURS: [&str; 6] = [
-        export::EDGE,
-        export::WORKLOAD,
-        export::SCHEDULING,
-        export::COMPUTE,
-        export::MAILBOX,
-        export::DENATURED,
-    ];
-    definition::reference(source).is_some_and(|(path, name)| path == provider && OURS.contains(&&*name))
+    definition::reference(source)
+        .is_some_and(|(path, name)| path == provider && PROVIDERS_OWN.contains(&&*name))
 }
 
 #[cfg(test)]
