@@ -77,7 +77,10 @@ pub struct Placed<'p> {
 
 /// The ways in which a copy is looked after, made once.
 struct Policies {
-    ordinary: [Arc<Policy>; 4],
+    /// The second of each: asked to, it takes over what bears nobody's mark.
+    ordinary: [Arc<Policy>; 2],
+    returning: [Arc<Policy>; 2],
+    returning_inline: [Arc<Policy>; 2],
     /// Namespaces, APIBindings and APIExports: taken away they would take along what others have put there.
     staying: Arc<Policy>,
     /// What the provider workspace offers: the same, and never somebody else's there, which all mailboxes may be bound to.
@@ -131,13 +134,12 @@ impl Translator {
         let returns = self.singletons.returns_status(source, &self.going, view)?;
         let asked = source.annotation(annotation::ON_CONFLICT);
         let adopts = asked.is_some_and(|asked| asked == annotation::ON_CONFLICT_ADOPT);
-        let [plain, adopting, returning, both] = &self.policies.ordinary;
-        Ok(Arc::clone(match (returns, adopts) {
-            (false, false) => plain,
-            (false, true) => adopting,
-            (true, false) => returning,
-            (true, true) => both,
-        }))
+        let [plain, adopting] = match returns {
+            StatusReturn::Off => &self.policies.ordinary,
+            StatusReturn::Subresource => &self.policies.returning,
+            StatusReturn::Inline => &self.policies.returning_inline,
+        };
+        Ok(Arc::clone(if adopts { adopting } else { plain }))
     }
 }
 
@@ -227,14 +229,14 @@ impl Policies {
         let policy = |status: StatusReturn, adopt: Adopt, withdrawal: Withdrawal| {
             Arc::new(Policy { delivery, status, withdrawal, adopt, ..Policy::plain(Arc::clone(marks)) })
         };
-        let (off, back) = (StatusReturn::Off, StatusReturn::Subresource);
+        let both = |status: StatusReturn| {
+            [Adopt::Never, Adopt::Unmarked].map(|adopt| policy(status, adopt, Withdrawal::Delete))
+        };
+        let off = StatusReturn::Off;
         Self {
-            ordinary: [
-                policy(off, Adopt::Never, Withdrawal::Delete),
-                policy(off, Adopt::Unmarked, Withdrawal::Delete),
-                policy(back, Adopt::Never, Withdrawal::Delete),
-                policy(back, Adopt::Unmarked, Withdrawal::Delete),
-            ],
+            ordinary: both(off),
+            returning: both(StatusReturn::Subresource),
+            returning_inline: both(StatusReturn::Inline),
             // The namespace may have been ensured for another object before, which is no conflict.
             staying: policy(off, Adopt::Unmarked, Withdrawal::Leave),
             offered: policy(off, Adopt::Never, Withdrawal::Leave),

@@ -32,6 +32,8 @@ const CORE: [&str; 9] = [
 pub struct SyncedKinds {
     /// Carried to the edge, as the mailbox stores them.
     pub carried: BTreeSet<KindId>,
+    /// Those of them whose status is a part of the object like any other: whoever writes that writes the object.
+    pub without_status: BTreeSet<KindId>,
     /// Brought up.
     pub upsync: BTreeSet<UpsyncSet>,
 }
@@ -41,7 +43,11 @@ pub fn rules(syncer: &SyncerId, synced: &SyncedKinds) -> Vec<Value> {
     let mut status: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     status.entry(CONFIGURATION.0).or_default().extend(CONFIGURATION.1.map(str::to_owned));
     for kind in synced.carried.iter().filter(|kind| may_write(kind)) {
-        status.entry(kind.group()).or_default().insert(format!("{}/status", kind.resource()));
+        let resources = status.entry(kind.group()).or_default();
+        resources.insert(format!("{}/status", kind.resource()));
+        if synced.without_status.contains(kind) {
+            resources.insert(kind.resource().to_owned());
+        }
     }
     let mut written: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for kind in synced.upsync.iter().flat_map(named_kinds).filter(may_write) {

@@ -119,7 +119,15 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         names: vec!["*".to_owned()],
     };
     let synced = SyncedKinds {
-        carried: ["deployments.apps", "namespaces", "clusterroles.rbac.authorization.k8s.io.denatured"]
+        carried: [
+            "deployments.apps",
+            "namespaces",
+            "clusterroles.rbac.authorization.k8s.io.denatured",
+            "drawers.kiosk.example",
+        ]
+        .map(kind)
+        .into(),
+        without_status: ["drawers.kiosk.example", "lids.kiosk.example", "workspaces.tenancy.kcp.io"]
             .map(kind)
             .into(),
         upsync: [
@@ -145,6 +153,7 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ("get", "", "secrets", "x"),
         ("watch", "apps", "deployments", "x"),
         ("patch", "apps", "deployments/status", "x"),
+        ("patch", "kiosk.example", "drawers", "x"),
         ("patch", "edge.kubestellar.io", "syncerconfigs/status", "the-one"),
         ("create", "wgpolicyk8s.io", "policyreports", "x"),
         ("patch", "wgpolicyk8s.io", "policyreports/status", "x"),
@@ -158,6 +167,9 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
     }
     for (verb, group, resource, name) in [
         ("patch", "apps", "deployments", "x"),
+        ("update", "kiosk.example", "drawers", "x"),
+        ("patch", "kiosk.example", "lids", "x"),
+        ("patch", "tenancy.kcp.io", "workspaces", "x"),
         ("patch", "edge.kubestellar.io", "syncerconfigs", "the-one"),
         ("create", "rbac.authorization.k8s.io", "clusterrolebindings", "x"),
         ("create", "rbac.authorization.k8s.io", "roles", "x"),
