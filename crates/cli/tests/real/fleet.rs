@@ -12,6 +12,7 @@ mod kcp_inventory;
 mod move_workload;
 mod natured;
 mod policy_report_view;
+mod prepared;
 mod singleton;
 mod summary;
 mod tenants;
