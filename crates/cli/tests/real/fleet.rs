@@ -17,6 +17,7 @@ mod singleton;
 mod summary;
 mod tenants;
 mod two_owners;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
