@@ -43,6 +43,10 @@ pub enum Step {
     Displace(u8),
     /// A user gives an edge's Location another label.
     Locate(u8, u8),
+    /// A user takes an edge out of service: nothing new is to go there.
+    Cordon(u8),
+    /// A user says that what is there is to leave.
+    Evict(u8),
     /// A user deletes an edge's SyncTarget.
     Retire(u8),
     /// A user deletes an edge's Location and its SyncTarget at once.

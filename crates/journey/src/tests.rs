@@ -3,6 +3,7 @@ use crate::script::{Cargo, Line, Site, Step};
 
 mod asked_again;
 mod bound;
+mod cordoned;
 mod departed;
 mod ended;
 mod mutations;

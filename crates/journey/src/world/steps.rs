@@ -64,6 +64,8 @@ impl World {
                     }
                 }
             }
+            Step::Cordon(edge) => sea.change_target(*edge, &json!({ "unschedulable": true })),
+            Step::Evict(edge) => sea.change_target(*edge, &json!({ "evictAfter": "2000-01-01T00:00:00Z" })),
             Step::Retire(edge) => {
                 if let Some(cluster) = sea.living(Site::Inventory) {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
@@ -294,6 +296,14 @@ impl Sea {
         // One that is on its way out is nobody's to change.
         if self.get(&key).is_none_or(|placement| !placement.is_deleting()) {
             self.put(&key, base::edge_object("EdgePlacement", &name, &spec), &json!({ "spec": spec }));
+        }
+    }
+
+    fn change_target(&mut self, edge: u8, spec: &Value) {
+        let Some(cluster) = self.living(Site::Inventory) else { return };
+        let key = kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}"));
+        if self.get(&key).is_some() {
+            self.put(&key, Value::Null, &json!({ "spec": spec }));
         }
     }
 
