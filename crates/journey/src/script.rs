@@ -95,6 +95,8 @@ pub enum Step {
     Partition(u8),
     /// It is reached again; half of its streams stay dead.
     Heal(u8),
+    /// The center has a second shard, which nobody reaches.
+    AwayShard,
     /// A process ends, and starts again so many milliseconds later.
     Crash(Who, u32),
     /// A process stands still for so many milliseconds.

@@ -10,6 +10,7 @@ mod mutations;
 mod passed_on;
 mod restart;
 mod retired;
+mod shards;
 mod silent;
 mod singleton;
 mod speed;

@@ -171,6 +171,7 @@ impl World {
                 }
             }
             Step::Partition(server) => sea.waters[usize::from(*server)].partitioned = true,
+            Step::AwayShard => sea.add_shard(),
             Step::Heal(server) => {
                 let dead = sea.draw(2) == 0;
                 let water = &mut sea.waters[usize::from(*server)];
