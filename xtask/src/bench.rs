@@ -18,8 +18,8 @@ use crate::verdict::{Verdict, refusal};
 const PACKAGE: &str = "mailboat-bench";
 /// The package of the programs that ship, and which of them a benchmark measures.
 const SHIPPED: &str = "mailboat-cli";
-const MEASURED: [(&str, &str); 3] =
-    [("syncer", "mailboat-syncer"), ("hub", "mailboat"), ("center", "mailboat")];
+const MEASURED: [(&str, &str); 4] =
+    [("syncer", "mailboat-syncer"), ("hub", "mailboat"), ("center", "mailboat"), ("up", "mailboat")];
 /// The benchmarks between two servers, and the program of those who carry there.
 const CARRYING: [&str; 2] = ["hop", "syncer"];
 const CARRIER: &str = "carrier";

@@ -19,6 +19,7 @@ use crate::body::body;
 pub use contents::{Common, contents, reporting};
 pub use pulse::{Installed, Judged, Limits, Pulse, Standing, judge};
 pub use rights::{SyncedKinds, rules};
+pub(crate) use rights::{group_refusal, refusal};
 pub use route::{Found, Furnished, MAILBOXES, Mailboxes, Reporters, workspaces};
 
 /// The APIBinding to the compute kinds in a mailbox.

@@ -50,6 +50,8 @@ pub struct Setting {
     pub mailboxes: BTreeMap<Uid, ClusterId>,
     /// Now, in Unix seconds.
     pub now: u64,
+    /// When the center asks before it withdraws.
+    pub caution: Threshold,
 }
 
 impl Setting {

@@ -404,6 +404,7 @@ impl Role for CenterRole {
 
     fn served(&mut self, place: &PlaceId, catalog: &Arc<Catalog>) {
         self.views.served(place, catalog);
+        self.mailboxes.serve_without_status(self.views.without_status());
         self.mailboxes.kinds_changed();
         if let Some(cluster) = self.workspaces.served(place, catalog) {
             self.touch_workspace(&cluster);

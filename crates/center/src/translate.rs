@@ -77,9 +77,14 @@ pub struct Placed<'p> {
 
 /// The ways in which a copy is looked after, made once.
 struct Policies {
-    ordinary: [Arc<Policy>; 4],
+    /// The second of each: asked to, it takes over what bears nobody's mark.
+    ordinary: [Arc<Policy>; 2],
+    returning: [Arc<Policy>; 2],
+    returning_inline: [Arc<Policy>; 2],
     /// Namespaces, APIBindings and APIExports: taken away they would take along what others have put there.
     staying: Arc<Policy>,
+    /// What the provider workspace offers: the same, and never somebody else's there, which all mailboxes may be bound to.
+    offered: Arc<Policy>,
 }
 
 impl Translator {
@@ -129,13 +134,12 @@ impl Translator {
         let returns = self.singletons.returns_status(source, &self.going, view)?;
         let asked = source.annotation(annotation::ON_CONFLICT);
         let adopts = asked.is_some_and(|asked| asked == annotation::ON_CONFLICT_ADOPT);
-        let [plain, adopting, returning, both] = &self.policies.ordinary;
-        Ok(Arc::clone(match (returns, adopts) {
-            (false, false) => plain,
-            (false, true) => adopting,
-            (true, false) => returning,
-            (true, true) => both,
-        }))
+        let [plain, adopting] = match returns {
+            StatusReturn::Off => &self.policies.ordinary,
+            StatusReturn::Subresource => &self.policies.returning,
+            StatusReturn::Inline => &self.policies.returning_inline,
+        };
+        Ok(Arc::clone(if adopts { adopting } else { plain }))
     }
 }
 
@@ -178,7 +182,7 @@ impl Route for Translator {
         };
         let staying = &self.policies.staying;
         let at_provider = |kind: &KindId, name: &Name, body: Body| {
-            let mut offer = want(kind, name, body, staying);
+            let mut offer = want(kind, name, body, &self.policies.offered);
             offer.slot.cluster = self.provider_cluster.clone();
             offer
         };
@@ -225,16 +229,17 @@ impl Policies {
         let policy = |status: StatusReturn, adopt: Adopt, withdrawal: Withdrawal| {
             Arc::new(Policy { delivery, status, withdrawal, adopt, ..Policy::plain(Arc::clone(marks)) })
         };
-        let (off, back) = (StatusReturn::Off, StatusReturn::Subresource);
+        let both = |status: StatusReturn| {
+            [Adopt::Never, Adopt::Unmarked].map(|adopt| policy(status, adopt, Withdrawal::Delete))
+        };
+        let off = StatusReturn::Off;
         Self {
-            ordinary: [
-                policy(off, Adopt::Never, Withdrawal::Delete),
-                policy(off, Adopt::Unmarked, Withdrawal::Delete),
-                policy(back, Adopt::Never, Withdrawal::Delete),
-                policy(back, Adopt::Unmarked, Withdrawal::Delete),
-            ],
+            ordinary: both(off),
+            returning: both(StatusReturn::Subresource),
+            returning_inline: both(StatusReturn::Inline),
             // The namespace may have been ensured for another object before, which is no conflict.
             staying: policy(off, Adopt::Unmarked, Withdrawal::Leave),
+            offered: policy(off, Adopt::Never, Withdrawal::Leave),
         }
     }
 }
@@ -254,16 +259,13 @@ fn stays_when_unwanted(kind: &KindId) -> bool {
     kind.group().is_empty() && kind.resource() == "namespaces"
 }
 
+/// The provider's own exports, which [`crate::init`] makes.
+const PROVIDERS_OWN: [&str; 6] =
+    [export::EDGE, export::WORKLOAD, export::SCHEDULING, export::COMPUTE, export::MAILBOX, export::DENATURED];
+
 fn is_binding_to(source: &Object, provider: &str) -> bool {
-    const OURS: [&str; 6] = [
-        export::EDGE,
-        export::WORKLOAD,
-        export::SCHEDULING,
-        export::COMPUTE,
-        export::MAILBOX,
-        export::DENATURED,
-    ];
-    definition::reference(source).is_some_and(|(path, name)| path == provider && OURS.contains(&&*name))
+    definition::reference(source)
+        .is_some_and(|(path, name)| path == provider && PROVIDERS_OWN.contains(&&*name))
 }
 
 #[cfg(test)]

@@ -79,6 +79,9 @@ impl What {
         let mut errors = Vec::new();
         let tests = spec.downsync.iter().enumerate();
         let tests = tests.map(|(index, test)| Test::of(test, &test_path(index), &mut errors)).collect();
+        for (index, set) in spec.upsync.iter().enumerate() {
+            errors.extend(upsync::errors(set, &format!("spec.upsync[{index}]")));
+        }
         Self { tests, upsync: spec.upsync.clone(), errors }
     }
 

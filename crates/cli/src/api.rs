@@ -85,7 +85,8 @@ async fn of_cluster(arguments: &ImportArguments) -> Result<Vec<Value>> {
         found.push(definition.ok_or_else(|| {
             refusal(format!(
                 "{} has no CustomResourceDefinition {kind:?}; write it as plural.group, such as widgets.example.com \
-                 (the kinds of Kubernetes itself are offered by the export `kubernetes` of the provider workspace)",
+                 (only kinds that a cluster has by a CustomResourceDefinition can be imported: those of aggregated API servers have \
+                 none, and those of Kubernetes itself are offered by the export `kubernetes` of the provider workspace)",
                 connection.server()
             ))
         })?);

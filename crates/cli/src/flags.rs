@@ -148,6 +148,17 @@ pub struct SyncerGenArguments {
     /// Where the manifest goes; `-`: standard output. It holds a token, so only its owner may read the file
     #[arg(short, long, value_name = "FILE")]
     pub output_file: PathBuf,
+    /// The token, and the edge
+    #[command(flatten)]
+    pub options: SyncerOptions,
+    /// The center
+    #[command(flatten)]
+    pub center: CenterFlags,
+}
+
+/// What a syncer is registered with, whoever asks for it.
+#[derive(Clone, Debug, Args)]
+pub struct SyncerOptions {
     /// How long the token lives, such as 30d or 720h; the syncer renews it from half of that on
     #[arg(long, value_name = "TIME", default_value_t = Lifetime::DEFAULT)]
     pub lifetime: Lifetime,
@@ -179,12 +190,9 @@ pub struct SyncerGenArguments {
     /// More labels for everything at the edge, as key=value; separated by commas or given again
     #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = label, help_heading = "The edge")]
     pub labels: Vec<(String, String)>,
-    /// The center
-    #[command(flatten)]
-    pub center: CenterFlags,
 }
 
-impl SyncerGenArguments {
+impl SyncerOptions {
     /// The labels by key; of one given twice the last counts.
     pub fn labels(&self) -> BTreeMap<String, String> {
         self.labels.iter().cloned().collect()

@@ -1,34 +1,30 @@
 //! `mailboat get`: placements, edges and summaries of a workspace, and one kind of object over all mailboxes.
 
 mod edges;
+mod mailboxes;
 mod watch;
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
+use std::sync::Arc;
 
 use anyhow::Result;
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use mailboat_api::generate::yaml;
-use mailboat_api::names::{MailboxName, annotation, group};
-use mailboat_cluster::{Cluster, Transport as _};
-use mailboat_object::catalog::Catalog;
+use mailboat_api::names::group;
 use mailboat_object::key::KindId;
 use mailboat_object::wire::FaultKind;
-use mailboat_registration::workspace::WorkspacePath;
 use serde_json::{Value, json};
 
 use crate::documents::{self, Format, write_out};
 use crate::failure::{before_writing, refusal};
 use crate::flags::{GetArguments, Listing, Shown};
-use crate::place::{list, list_and_version};
+use crate::place::list_and_version;
 use crate::site::Site;
 use crate::table::{self, Column, age, condition, text};
 use edges::Inventory;
+use mailboxes::Coming;
 use watch::Followed;
 
-/// Mailboxes that are asked at once.
-const AT_ONCE: usize = 8;
 /// Under which name the mailbox and the edge of an object are kept beside it while it is listed.
 const EDGE: &str = "mailboat.dev/edge";
 
@@ -48,7 +44,7 @@ fn print(objects: &[Value], format: Format, arguments: &GetArguments) -> Result<
 
 /// Shows what is asked for.
 pub async fn run(arguments: &GetArguments) -> Result<()> {
-    let site = Site::reach(&arguments.server).await?;
+    let site = Arc::new(Site::reach(&arguments.server).await?);
     let (mut found, columns) = match arguments.what {
         Shown::Placements => {
             let kinds = [KindId::new(group::EDGE, "edgeplacements")];
@@ -63,7 +59,7 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
             let kinds = [KindId::new(group::EDGE, "statussummaries")];
             (of_workspace(&site, arguments, &kinds).await?, summary_columns())
         }
-        Shown::Objects => (of_mailboxes(&site, arguments).await?, object_columns()),
+        Shown::Objects => (mailboxes::all(&site, arguments).await?, object_columns()),
     };
     let named =
         |object: &Value| arguments.name.as_ref().is_none_or(|name| text(object, "/metadata/name") == *name);
@@ -123,7 +119,7 @@ pub async fn run(arguments: &GetArguments) -> Result<()> {
         (Listing::Json, _) => write_out(&format!("{:#}\n", acted(tidy(object), action))),
         (Listing::Table, _) => write_out(&table::row(&columns, &objects, &object, Timestamp::now())),
     };
-    watch::follow(found.followed, shown).await
+    watch::follow(found.followed, found.coming, shown).await
 }
 
 /// What was found, and where it goes on.
@@ -133,6 +129,8 @@ struct Found {
     place: String,
     objects: Vec<Value>,
     followed: Vec<Followed>,
+    /// Where more of it may come from.
+    coming: Option<Coming>,
 }
 
 /// Who wrote which field is for servers; kubectl leaves it out as well.
@@ -174,81 +172,7 @@ async fn listed(site: &Site, arguments: &GetArguments, kinds: &[KindId]) -> Resu
         }
     }
     let singular = arguments.what.singular().to_owned();
-    Ok(Found { what: singular, place: format!("the workspace {path}"), objects, followed })
-}
-
-/// One kind in every mailbox. A mailbox that does not serve it has none of it.
-async fn of_mailboxes(site: &Site, arguments: &GetArguments) -> Result<Found> {
-    let provider =
-        WorkspacePath::parse(&arguments.provider_workspace).map_err(|bad| refusal(bad.to_string()))?;
-    let asked = arguments.kind.as_deref().unwrap_or_default();
-    let workspaces = list(&site.at(&provider), &KindId::new("tenancy.kcp.io", "workspaces"), "").await;
-    let workspaces = workspaces.map_err(|fault| match fault.kind {
-        FaultKind::Forbidden => refusal(format!(
-            "the workspace {provider} is not there, or you may not see the mailboxes in it; --provider-workspace names \
-             another"
-        )),
-        _ => before_writing(&format!("the mailboxes in {provider} cannot be listed"), &fault),
-    })?;
-    let mailboxes: Vec<Mailbox> =
-        workspaces.iter().filter_map(|workspace| Mailbox::of(workspace, &provider)).collect();
-    let asking = mailboxes.iter().map(|mailbox| mailbox.ask(site, asked));
-    let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
-    let (mut objects, mut followed, mut unasked) = (Vec::new(), Vec::new(), Vec::new());
-    for (mailbox, answer) in mailboxes.iter().zip(answers) {
-        match answer {
-            Ok(None) => {}
-            Ok(Some((found, follow))) => {
-                objects.extend(found);
-                followed.push(follow);
-            }
-            // One that is being made or removed keeps nobody from seeing the others.
-            Err(failure) => unasked.push((mailbox, failure)),
-        }
-    }
-    if followed.is_empty() && !mailboxes.is_empty() {
-        return Err(match unasked.into_iter().next() {
-            Some((_, failure)) => failure,
-            None => refusal(format!(
-                "no mailbox in {provider} serves a kind called {asked:?}; `kubectl api-resources` in a mailbox shows them"
-            )),
-        });
-    }
-    for (mailbox, failure) in unasked {
-        say!("note: {} is left out: {failure:#}", mailbox.edge);
-    }
-    objects.sort_by(by_edge_and_name);
-    let what = followed.first().map_or_else(|| asked.to_owned(), |one| one.kind.to_string());
-    Ok(Found { what, place: format!("the mailboxes of {provider}"), objects, followed })
-}
-
-/// A mailbox, and whose it is.
-struct Mailbox {
-    path: WorkspacePath,
-    /// The edge's name, or the workspace's own where that is not known.
-    edge: String,
-}
-
-impl Mailbox {
-    /// The mailbox that a workspace below the provider is, if it is one.
-    fn of(workspace: &Value, provider: &WorkspacePath) -> Option<Self> {
-        let name = workspace["metadata"]["name"].as_str()?;
-        name.parse::<MailboxName>().ok()?;
-        let named = workspace["metadata"]["annotations"][annotation::SYNC_TARGET_NAME].as_str();
-        let edge = named.filter(|edge| !edge.is_empty()).unwrap_or(name).to_owned();
-        Some(Self { path: provider.child(name).ok()?, edge })
-    }
-
-    /// What it holds of a kind, and from where on that can be followed; nothing if it does not serve the kind.
-    async fn ask(&self, site: &Site, asked: &str) -> Result<Option<(Vec<Value>, Followed)>> {
-        let cluster = site.at(&self.path);
-        let Some(kind) = find_kind(&cluster, &self.path, asked).await? else { return Ok(None) };
-        let found = list_and_version(&cluster, &kind, "").await;
-        let (found, from) = found
-            .map_err(|fault| before_writing(&format!("{kind} in {} cannot be listed", self.path), &fault))?;
-        let found = found.into_iter().map(|object| at_edge(object, Some(&self.edge))).collect();
-        Ok(Some((found, Followed { cluster, kind, from, edge: Some(self.edge.clone()) })))
-    }
+    Ok(Found { what: singular, place: format!("the workspace {path}"), objects, followed, coming: None })
 }
 
 /// Notes on an object at which edge it is, for as long as it is shown.
@@ -259,39 +183,8 @@ fn at_edge(mut object: Value, edge: Option<&str>) -> Value {
     object
 }
 
-fn by_edge_and_name(one: &Value, other: &Value) -> Ordering {
-    let key = |object: &Value| {
-        (edge_of(object), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
-    };
-    key(one).cmp(&key(other))
-}
-
 fn edge_of(object: &Value) -> String {
     object["metadata"]["annotations"][EDGE].as_str().unwrap_or_default().to_owned()
-}
-
-async fn find_kind(cluster: &Cluster, path: &WorkspacePath, asked: &str) -> Result<Option<KindId>> {
-    let catalog = cluster.catalog().await;
-    let catalog = catalog.map_err(|fault| {
-        before_writing(&format!("the mailbox {path} cannot be asked what it serves"), &fault)
-    })?;
-    Ok(kind_called(&catalog, asked))
-}
-
-/// A kind by whatever kubectl would know it by: kind, plural, singular, short name, or kind or plural and group.
-fn kind_called(catalog: &Catalog, asked: &str) -> Option<KindId> {
-    let whole = catalog.iter().find(|served| served.kind.to_string() == asked);
-    let lower = asked.to_lowercase();
-    let by_name = || {
-        catalog.iter().find(|served| {
-            let names = [served.resource(), &served.singular, &served.kind_name];
-            let with_group = format!("{}.{}", served.kind_name, served.kind.group());
-            names.iter().any(|name| name.to_lowercase() == lower)
-                || with_group.to_lowercase() == lower
-                || served.short_names.iter().any(|short| short.as_str() == lower)
-        })
-    };
-    whole.or_else(by_name).map(|served| served.kind.clone())
 }
 
 fn name(object: &Value, _: Timestamp) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use mailboat_api::edge::{Customizer, EdgePlacement, Location};
 use mailboat_api::names::group;
+use mailboat_api::scheduling;
 use mailboat_center::rehearse::{Change, Listed, Step, changes};
 use mailboat_object::key::{ClusterId, KindId, Uid};
 use serde::Deserialize as _;
@@ -16,12 +17,40 @@ use crate::flags::{PlanArguments, Wording};
 use crate::survey::Survey;
 use crate::table::aligned;
 
-/// The kinds that can be planned, and whether they stand in workload workspaces.
-const KINDS: [(&str, &str, bool); 3] = [
-    ("EdgePlacement", "edgeplacements", true),
-    ("Customizer", "customizers", true),
-    ("Location", "locations", false),
+/// A kind that can be planned.
+struct Plannable {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+    /// Whether its objects stand in workload workspaces.
+    in_workload: bool,
+    /// Whether an object has its form. What has not would be planned as if it asked for nothing.
+    has_form: fn(&Value) -> bool,
+}
+
+const PLANNABLE: [Plannable; 4] = [
+    ours("EdgePlacement", "edgeplacements", true, |object| EdgePlacement::deserialize(object).is_ok()),
+    ours("Customizer", "customizers", true, |object| Customizer::deserialize(object).is_ok()),
+    ours("Location", "locations", false, |object| Location::deserialize(object).is_ok()),
+    Plannable {
+        group: group::SCHEDULING,
+        version: group::KCP_VERSION,
+        kind: "Location",
+        resource: "locations",
+        in_workload: false,
+        has_form: |object| scheduling::Location::deserialize(object).is_ok(),
+    },
 ];
+
+const fn ours(
+    kind: &'static str,
+    resource: &'static str,
+    in_workload: bool,
+    has_form: fn(&Value) -> bool,
+) -> Plannable {
+    Plannable { group: group::EDGE, version: group::EDGE_VERSION, kind, resource, in_workload, has_form }
+}
 
 /// Reads what is needed, works it out with and without the file, and prints the difference.
 pub async fn run(arguments: &PlanArguments) -> Result<()> {
@@ -30,13 +59,14 @@ pub async fn run(arguments: &PlanArguments) -> Result<()> {
         .into_iter()
         .map(|object| Planned::of(object, &file))
         .collect::<Result<_>>()?;
-    let in_workload = planned.iter().filter(|one| one.in_workload).count();
+    let in_workload = planned.iter().filter(|one| one.kind.in_workload).count();
     if in_workload != 0 && in_workload != planned.len() {
         return Err(refusal(format!(
             "{file} holds objects of workload workspaces and of inventory workspaces; plan them one after the other"
         )));
     }
     let mut survey = Survey::begin(&arguments.survey).await?;
+    survey.setting.caution = arguments.caution.threshold();
     let here = survey.cluster.clone();
     let workloads = if in_workload != 0 {
         BTreeSet::from([here.clone()])
@@ -48,8 +78,11 @@ pub async fn run(arguments: &PlanArguments) -> Result<()> {
             ))
         })?
     };
-    let placements: Vec<Value> =
-        planned.iter().filter(|one| one.resource == "edgeplacements").map(|one| one.object.clone()).collect();
+    let placements: Vec<Value> = planned
+        .iter()
+        .filter(|one| one.kind.resource == "edgeplacements")
+        .map(|one| one.object.clone())
+        .collect();
     for workload in &workloads {
         survey.read_workload(workload, &placements).await?;
     }
@@ -81,25 +114,28 @@ pub async fn run(arguments: &PlanArguments) -> Result<()> {
 
 /// An object of the file.
 struct Planned {
-    resource: &'static str,
-    in_workload: bool,
+    kind: &'static Plannable,
     object: Value,
 }
 
 impl Planned {
     fn of(mut object: Value, file: &str) -> Result<Self> {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let ours = object["apiVersion"].as_str() == Some(&format!("{}/{}", group::EDGE, group::EDGE_VERSION));
-        let known = KINDS.iter().find(|(name, ..)| ours && *name == kind);
-        let Some((_, resource, in_workload)) = known else {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let is_meant = |known: &&Plannable| {
+            known.kind == kind && api_version.split_once('/') == Some((known.group, known.version))
+        };
+        let Some(known) = PLANNABLE.iter().find(is_meant) else {
             return Err(refusal(format!(
-                "{file} holds a {kind:?} of {:?}; only EdgePlacements, Customizers and Locations of {}/{} can be planned",
-                object["apiVersion"].as_str().unwrap_or_default(),
+                "{file} holds a {kind:?} of {api_version:?}; only EdgePlacements, Customizers and Locations of {}/{}, and \
+                 Locations of {}/{}, can be planned",
                 group::EDGE,
-                group::EDGE_VERSION
+                group::EDGE_VERSION,
+                group::SCHEDULING,
+                group::KCP_VERSION
             )));
         };
-        if !has_form_of(kind, &object) {
+        if !(known.has_form)(&object) {
             return Err(refusal(format!(
                 "{file} holds a {kind} that has not the form of one; `kubectl apply --dry-run=server -f {file}` says where"
             )));
@@ -107,19 +143,10 @@ impl Planned {
         if object["metadata"]["name"].as_str().is_none_or(str::is_empty) {
             return Err(refusal(format!("{file} holds a {kind} without metadata.name")));
         }
-        if *resource == "customizers" && object["metadata"]["namespace"].is_null() {
+        if known.resource == "customizers" && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!("default");
         }
-        Ok(Self { resource, in_workload: *in_workload, object })
-    }
-}
-
-/// Whether an object has the form of its kind. What has not would be planned as if it asked for nothing.
-fn has_form_of(kind: &str, object: &Value) -> bool {
-    match kind {
-        "EdgePlacement" => EdgePlacement::deserialize(object).is_ok(),
-        "Customizer" => Customizer::deserialize(object).is_ok(),
-        _ => Location::deserialize(object).is_ok(),
+        Ok(Self { kind: known, object })
     }
 }
 
@@ -127,7 +154,7 @@ fn has_form_of(kind: &str, object: &Value) -> bool {
 fn applied(listed: &[Listed], here: &ClusterId, planned: &[Planned], now: u64) -> Vec<Listed> {
     let mut listed = listed.to_vec();
     for one in planned {
-        let kind = KindId::new(group::EDGE, one.resource);
+        let kind = KindId::new(one.kind.group, one.kind.resource);
         let at = listed.iter().position(|list| list.cluster == *here && list.kind == kind);
         let at = at.unwrap_or_else(|| {
             let text = |member: &str| one.object[member].as_str().unwrap_or_default().to_owned();
@@ -219,7 +246,7 @@ mod tests {
     use super::*;
     use crate::failure::Refusal;
 
-    fn ours(kind: &str, more: &Value) -> Value {
+    fn one(kind: &str, more: &Value) -> Value {
         let mut object = json!({ "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": kind,
             "metadata": { "name": "one" } });
         for (member, value) in more.as_object().unwrap() {
@@ -230,26 +257,42 @@ mod tests {
 
     #[test]
     fn a_customizer_that_is_there_becomes_what_the_file_says() {
-        let mut there = ours("Customizer", &json!({ "replacements": [{ "path": "$.a", "value": "1" }] }));
+        let mut there = one("Customizer", &json!({ "replacements": [{ "path": "$.a", "value": "1" }] }));
         there["metadata"]["uid"] = json!("u");
         let mut items = vec![there];
         let wanted = json!([{ "path": "$.a", "value": "2" }]);
-        put(&mut items, &ours("Customizer", &json!({ "replacements": wanted })), 0);
+        put(&mut items, &one("Customizer", &json!({ "replacements": wanted })), 0);
         assert_eq!(items.len(), 1);
         assert_eq!((&items[0]["replacements"], &items[0]["metadata"]["uid"]), (&wanted, &json!("u")));
-        put(&mut items, &ours("Customizer", &json!({})), 0);
+        put(&mut items, &one("Customizer", &json!({})), 0);
         assert!(items[0]["replacements"].is_null(), "what the file leaves out is not there any more");
     }
 
     #[test]
+    fn locations_of_either_group_are_planned_beside_each_other() {
+        let location = |group: &str, version: &str| {
+            let spec = json!({ "resource": {
+                "group": "workload.kcp.io", "version": version, "resource": "synctargets" } });
+            let mut location = one("Location", &json!({ "spec": spec }));
+            location["apiVersion"] = json!(format!("{group}/{version}"));
+            Planned::of(location, "f").unwrap()
+        };
+        let planned =
+            [location("scheduling.kcp.io", "v1alpha1"), location("edge.kubestellar.io", "v2alpha1")];
+        let listed = applied(&[], &ClusterId::new("imw"), &planned, 0);
+        let kinds: Vec<String> = listed.iter().map(|list| list.kind.to_string()).collect();
+        assert_eq!(kinds, ["locations.scheduling.kcp.io", "locations.edge.kubestellar.io"]);
+    }
+
+    #[test]
     fn what_no_server_would_take_is_not_planned() {
-        assert!(Planned::of(ours("EdgePlacement", &json!({ "spec": { "downsync": [] } })), "f").is_ok());
+        assert!(Planned::of(one("EdgePlacement", &json!({ "spec": { "downsync": [] } })), "f").is_ok());
         for bad in [
-            ours("EdgePlacement", &json!({ "spec": { "downsync": 3 } })),
-            ours("Customizer", &json!({ "replacements": {} })),
-            ours("Location", &json!({ "spec": "florin" })),
-            ours("EdgePlacement", &json!({ "apiVersion": "edge.kubestellar.io/v9" })),
-            ours("SyncTarget", &json!({})),
+            one("EdgePlacement", &json!({ "spec": { "downsync": 3 } })),
+            one("Customizer", &json!({ "replacements": {} })),
+            one("Location", &json!({ "spec": "florin" })),
+            one("EdgePlacement", &json!({ "apiVersion": "edge.kubestellar.io/v9" })),
+            one("SyncTarget", &json!({})),
         ] {
             let refused = Planned::of(bad.clone(), "f").err().unwrap_or_else(|| panic!("{bad}"));
             assert!(refused.is::<Refusal>() && refused.to_string().contains("f holds a"), "{refused}");

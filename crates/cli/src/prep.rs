@@ -3,34 +3,57 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Parser as _;
 use mailboat_api::names::{MailboxName, annotation, group};
 use mailboat_cluster::{Cluster, Transport as _};
 use mailboat_object::key::KindId;
 use mailboat_object::wire::{Fault, FaultKind};
+use mailboat_registration::account::ACCOUNT_NAMESPACE;
 use mailboat_registration::workspace::WorkspacePath;
 use serde_json::Value;
 
-use crate::ensure::ensure_location;
+use crate::ensure::{ensure_imw, ensure_location};
 use crate::failure::{before_writing, refusal};
-use crate::flags::{Command, LocationArguments, Mailboat, PrepForClusterArguments, PrepForSyncerArguments};
+use crate::flags::{
+    CenterFlags, ImwArguments, InventoryFlags, LocationArguments, PrepForClusterArguments,
+    PrepForSyncerArguments, SyncerGenArguments,
+};
 use crate::output::Output;
 use crate::place::{get, key};
-use crate::site::{Site, passing, patiently};
+use crate::site::{Site, passing, patiently, workspace_key};
 use crate::syncer_gen;
 
 /// Describes an edge, and goes on to its manifest.
 pub async fn for_cluster(arguments: &PrepForClusterArguments) -> Result<()> {
+    let inventory = &arguments.syncer.inventory;
     let location = LocationArguments {
         name: arguments.syncer.name.clone(),
-        labels: arguments.labels.clone(),
+        labels: arguments.edge_labels.clone(),
         edge_kubeconfig: None,
-        inventory: arguments.syncer.inventory.clone(),
+        inventory: inventory.clone(),
     };
     // What cannot be written is found out before anything is made.
     drop(Output::open(&file(&arguments.syncer))?);
+    if let Some(name) = &inventory.imw
+        && is_missing(name, inventory).await?
+    {
+        let workspace = ImwArguments {
+            name: name.clone(),
+            kcp_kinds: false,
+            provider_workspace: inventory.provider_workspace.clone(),
+            server: inventory.server.clone(),
+        };
+        ensure_imw(&workspace).await?;
+    }
     ensure_location(&location).await?;
     for_syncer(&arguments.syncer).await
+}
+
+/// Whether a workspace is known not to be there. Where its parent does not say so, whoever goes there is told what is wrong.
+async fn is_missing(path: &str, inventory: &InventoryFlags) -> Result<bool> {
+    let path = WorkspacePath::parse(path).map_err(|bad| refusal(bad.to_string()))?;
+    let Ok(parent) = path.parent() else { return Ok(false) };
+    let site = Site::reach(&inventory.server).await?;
+    Ok(matches!(get::<Value>(&site.at(&parent), workspace_key(path.name())).await, Ok(None)))
 }
 
 /// Waits for an edge's mailbox, and registers its syncer there.
@@ -69,7 +92,7 @@ pub async fn for_syncer(arguments: &PrepForSyncerArguments) -> Result<()> {
         }
     })
     .await?;
-    syncer_gen::run(&generate(arguments, &mailbox)?).await
+    syncer_gen::run(&generate(arguments, &mailbox)).await
 }
 
 /// A SyncTarget of ours, or else one of kcp's own group. A workspace may serve either alone.
@@ -94,34 +117,20 @@ fn file(arguments: &PrepForSyncerArguments) -> PathBuf {
     named.unwrap_or_else(|| PathBuf::from(format!("{}-syncer.yaml", arguments.name)))
 }
 
-/// The same as `syncer-gen` would be told.
-fn generate(
-    arguments: &PrepForSyncerArguments,
-    mailbox: &MailboxName,
-) -> Result<crate::flags::SyncerGenArguments> {
-    let mut words = vec![
-        "mailboat".into(),
-        "syncer-gen".into(),
-        arguments.name.clone().into(),
-        "--syncer-image".into(),
-        arguments.syncer_image.clone().into(),
-        "--output-file".into(),
-        file(arguments).into_os_string(),
-        "--mailbox".into(),
-        mailbox.to_string().into(),
-        "--provider-workspace".into(),
-        arguments.inventory.provider_workspace.clone().into(),
-    ];
-    let server = &arguments.inventory.server;
-    if let Some(path) = &server.kubeconfig {
-        words.extend(["--kubeconfig".into(), path.clone().into_os_string()]);
-    }
-    if let Some(context) = &server.context {
-        words.extend(["--context".into(), context.clone().into()]);
-    }
-    match Mailboat::try_parse_from(words).map(|mailboat| mailboat.command) {
-        Ok(Command::SyncerGen(arguments)) => Ok(arguments),
-        Ok(_) => Err(refusal("syncer-gen is not understood")),
-        Err(bad) => Err(refusal(bad.to_string())),
+/// What `syncer-gen` would be told.
+fn generate(arguments: &PrepForSyncerArguments, mailbox: &MailboxName) -> SyncerGenArguments {
+    let inventory = &arguments.inventory;
+    SyncerGenArguments {
+        name: arguments.name.clone(),
+        syncer_image: arguments.syncer_image.clone(),
+        output_file: file(arguments),
+        options: arguments.options.clone(),
+        center: CenterFlags {
+            kubeconfig: inventory.server.kubeconfig.clone(),
+            context: inventory.server.context.clone(),
+            mailbox: Some(mailbox.to_string()),
+            provider_workspace: inventory.provider_workspace.clone(),
+            kcp_namespace: ACCOUNT_NAMESPACE.to_owned(),
+        },
     }
 }

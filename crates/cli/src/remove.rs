@@ -1,5 +1,6 @@
 //! `mailboat remove`: the way back from what `mailboat ensure` made.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -35,9 +36,10 @@ pub async fn run(arguments: &RemoveArguments) -> Result<()> {
 
 async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
     let (path, cluster) = inventory_workspace(flags).await?;
-    // In this order: a Location that goes while its SyncTarget stays would take the workloads away from the edge.
-    for (kind, resource) in [("SyncTarget", "synctargets"), ("Location", "locations")] {
-        let key = key("", group::EDGE, resource, "", name);
+    refuse_two_edges(&cluster, &path, name).await?;
+    let mut found_any = BTreeSet::new();
+    for (kind, group, resource) in DESCRIBING_EDGES {
+        let key = key("", group, resource, "", name);
         let failed =
             |fault: Fault| before_writing(&format!("{kind} {name} in {path} cannot be removed"), &fault);
         let found: Option<Value> = match get(&cluster, key.clone()).await {
@@ -48,13 +50,14 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
             Some(found) if kind == "Location" => until_it_leads_nowhere(&cluster, &path, &key, found).await?,
             found => found,
         };
-        match found {
-            None => say!("{kind} {name}: not there"),
-            Some(found) => {
-                delete(&cluster, key, &found).await.map_err(failed)?;
-                say!("{kind} {name}: removed");
-            }
+        if let Some(found) = found {
+            delete(&cluster, key, &found).await.map_err(failed)?;
+            say!("{kind} {name}: removed");
+            found_any.insert(kind);
         }
+    }
+    for kind in ["SyncTarget", "Location"].into_iter().filter(|kind| !found_any.contains(kind)) {
+        say!("{kind} {name}: not there");
     }
     for key in KeptKubeconfig::of(name).keys() {
         let failed = |fault: Fault| before_writing(&format!("{key} in {path} cannot be removed"), &fault);
@@ -69,6 +72,28 @@ async fn remove_location(name: &str, flags: &InventoryFlags) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A name that two edges have, one by each group's SyncTarget, says of neither that it is meant.
+async fn refuse_two_edges(cluster: &Cluster, path: &WorkspacePath, name: &str) -> Result<()> {
+    let mut groups = Vec::new();
+    for group in [group::EDGE, group::WORKLOAD] {
+        match get::<Value>(cluster, key("", group, "synctargets", "", name)).await {
+            Ok(Some(_)) => groups.push(group),
+            Ok(None) => {}
+            Err(fault) if fault.kind == FaultKind::Unserved => {}
+            Err(fault) => {
+                return Err(before_writing(&format!("SyncTarget {name} in {path} cannot be read"), &fault));
+            }
+        }
+    }
+    match groups.as_slice() {
+        [one, other] => Err(refusal(format!(
+            "{path} has a SyncTarget {name} of {one} and one of {other}, which are two edges; delete the one that is meant by \
+             `kubectl delete synctargets.GROUP {name}` there, and its Location after it"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Waits until the center knows that the SyncTarget which a Location leads to is gone, and gives the Location as it is then.

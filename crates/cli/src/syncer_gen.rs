@@ -28,7 +28,7 @@ use crate::place::{Reached, check_rights, get, list, reach_mailbox};
 pub async fn run(arguments: &SyncerGenArguments) -> Result<()> {
     let options = edge_options(arguments)?;
     let reached = reach_mailbox(&arguments.center, &arguments.name).await?;
-    let plan = Plan::check(&reached, arguments.rotate).await?;
+    let plan = Plan::check(&reached, arguments.options.rotate).await?;
     let output = Output::open(&arguments.output_file)?;
 
     let Reached { cluster, registration, .. } = &reached;
@@ -45,7 +45,7 @@ pub async fn run(arguments: &SyncerGenArguments) -> Result<()> {
         cluster.call(wanted.create(false)).await.map_err(|fault| half_done(&wanted.title, &fault))?;
         say!("  {}: made", wanted.title);
     }
-    let token = plan.token(cluster, registration, arguments.lifetime).await?;
+    let token = plan.token(cluster, registration, arguments.options.lifetime).await?;
     let manifest = Manifest {
         registration: registration.clone(),
         token,
@@ -183,7 +183,7 @@ fn edge_options(arguments: &SyncerGenArguments) -> Result<EdgeOptions> {
     if arguments.syncer_image.trim().is_empty() {
         return Err(refusal("--syncer-image is empty; name the image that the syncer runs from"));
     }
-    let access = match &arguments.edge_access {
+    let access = match &arguments.options.edge_access {
         EdgeAccessArgument::All => EdgeAccess::All,
         EdgeAccessArgument::Namespaces(names) => EdgeAccess::Namespaces(names.clone()),
         EdgeAccessArgument::RulesFile(path) => {
@@ -195,16 +195,16 @@ fn edge_options(arguments: &SyncerGenArguments) -> Result<EdgeOptions> {
     };
     let options = EdgeOptions {
         image: arguments.syncer_image.clone(),
-        namespace: arguments.namespace.clone(),
-        replicas: arguments.replicas,
-        qps: arguments.qps,
-        burst: arguments.burst,
-        port: arguments.port,
-        labels: arguments.labels(),
+        namespace: arguments.options.namespace.clone(),
+        replicas: arguments.options.replicas,
+        qps: arguments.options.qps,
+        burst: arguments.options.burst,
+        port: arguments.options.port,
+        labels: arguments.options.labels(),
         access,
     };
     options.check().map_err(|bad| refusal(bad.to_string()))?;
-    if let Some(server) = &arguments.server {
+    if let Some(server) = &arguments.options.server {
         server_url(server).map_err(refusal)?;
     }
     Ok(options)
@@ -213,7 +213,7 @@ fn edge_options(arguments: &SyncerGenArguments) -> Result<EdgeOptions> {
 fn center_address(reached: &Reached, arguments: &SyncerGenArguments) -> CenterAddress {
     let address = &reached.address;
     CenterAddress {
-        url: arguments.server.clone().unwrap_or_else(|| address.url.clone()),
+        url: arguments.options.server.clone().unwrap_or_else(|| address.url.clone()),
         certificate_authority_pem: address.certificate_authority_pem.clone(),
         tls_server_name: address.tls_server_name.clone(),
         insecure: address.insecure,

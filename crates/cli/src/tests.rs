@@ -60,6 +60,8 @@ fn every_documented_call_is_understood() {
         "mailboat remove imw root:a:b --with-edges --kubeconfig k",
         "kubectl-kubestellar prep-for-syncer --imw root:imw1 --syncer-image i -o f guilder",
         "kubectl-kubestellar prep-for-cluster --imw root:imw1 --syncer-image i guilder env=prod",
+        "mailboat prep-for-syncer guilder --syncer-image i --server https://h:1 -n b --lifetime 30d --rotate --edge-access all",
+        "mailboat prep-for-cluster guilder env=prod --syncer-image i --server https://h:1 --labels a=b --replicas 0",
         "kubectl-kubestellar prep-for-syncer --imw root:imw1 --espw root:espw --syncer-image i -o f -s -X guilder",
         "kubectl-kubestellar ensure location -X --imw root:imw1 guilder env=prod",
         "kubectl-ws ensure root:a:b --enter -V",
@@ -171,11 +173,20 @@ fn help_is_no_error_and_shows_how_the_program_was_called() {
 }
 
 #[test]
+fn an_edges_labels_and_those_of_what_stands_there_are_told_apart() {
+    let line = "mailboat prep-for-cluster g env=prod --syncer-image i --labels a=1 rack=7";
+    let Command::PrepForCluster(arguments) = parse_line(line).unwrap().command else { panic!("{line}") };
+    let keys: Vec<&str> = arguments.edge_labels.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["env", "rack"]);
+    assert_eq!(arguments.syncer.options.labels().len(), 1);
+}
+
+#[test]
 fn labels_are_taken_from_every_flag() {
     let line = "mailboat syncer-gen g --syncer-image i -o f --labels a=1,b=2 --labels a=3";
     let Command::SyncerGen(arguments) = parse_line(line).unwrap().command else { panic!("{line}") };
     let labels: Vec<String> =
-        arguments.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        arguments.options.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(labels, ["a=3", "b=2"]);
 }
 

@@ -10,6 +10,7 @@ mod kubeconfig;
 mod servers;
 mod story;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use mailboat_cluster::{Cluster, Connection, Source, Transport as _};
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_registration::SyncerId;
 use mailboat_registration::account::ACCOUNT_NAMESPACE;
-use mailboat_registration::inventory::{self, Described};
+use mailboat_registration::inventory;
 use mailboat_registration::lifetime::Lifetime;
 use mailboat_registration::token;
 use mailboat_registration::workspace::WorkspacePath;
@@ -52,6 +53,8 @@ const ARRIVAL_LIMIT: Duration = Duration::from_mins(10);
 const GLANCE: Duration = Duration::from_millis(50);
 /// Says that an example was applied to what is kept in a folder.
 const APPLIED: &str = "example1.applied";
+/// Says which edges were described to what is kept in a folder.
+const DESCRIBED: &str = "edges.described";
 
 /// Starts everything, shows it, and stops everything when it is told to.
 pub async fn run(arguments: &UpArguments) -> Result<()> {
@@ -87,14 +90,13 @@ async fn stay_up(servers: &Servers, folder: &Folder, running: &mut Running) -> R
     let site = Site::reach(&root).await?;
     set_up(&root, &progress).await?;
     running.center(up.center_source.clone(), up.center_is_given);
-    describe_edges(&site, &mut up.edges).await?;
+    describe_edges(&site, folder, &mut up.edges).await?;
     progress.say("the edges are described in root:imw1; the center makes a mailbox for each");
     let note = folder.file(APPLIED);
     let applied_before = note.exists();
-    for workload in &WORKLOADS {
-        let cluster = workload_workspace(&site, workload.workspace).await?;
-        if !applied_before {
-            workload.apply(&cluster).await?;
+    if !applied_before {
+        for workload in &WORKLOADS {
+            workload.apply(&workload_workspace(&site, workload.workspace).await?).await?;
         }
     }
     if folder.is_kept() {
@@ -104,8 +106,12 @@ async fn stay_up(servers: &Servers, folder: &Folder, running: &mut Running) -> R
         progress.say("example1 is applied in root:wmw-c and root:wmw-s");
     }
     for edge in &up.edges {
-        register(&site, edge).await?;
-        running.syncer(edge).await?;
+        let Some(mailbox) = &edge.mailbox else {
+            progress.say(format!("{} is described no more, and gets no syncer", edge.name));
+            continue;
+        };
+        register(&site, edge, mailbox).await?;
+        running.syncer(edge, mailbox).await?;
         progress.say(format!("the syncer of {} sails", edge.name));
     }
     // What was done to the example since it was first applied is not known here: there is nothing to wait for.
@@ -142,7 +148,8 @@ struct Edge {
     /// Its own kubeconfig, and that of its syncer in its mailbox.
     kubeconfig: PathBuf,
     syncer_kubeconfig: PathBuf,
-    mailbox: MailboxName,
+    /// None if somebody took away what describes it.
+    mailbox: Option<MailboxName>,
     is_given: bool,
 }
 
@@ -186,7 +193,7 @@ impl Up {
                 name,
                 entry,
                 kubeconfig: file,
-                mailbox: MailboxName { cluster: String::new(), sync_target_uid: String::new() },
+                mailbox: None,
                 is_given: given.is_some(),
             });
         }
@@ -237,36 +244,80 @@ async fn set_up(root: &ServerFlags, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// Describes the edges in an inventory workspace, and notes their SyncTargets' uids.
-async fn describe_edges(site: &Site, edges: &mut [Edge]) -> Result<()> {
+/// Describes the edges in an inventory workspace, each once: what somebody took away there since stays away. Notes their
+/// mailboxes.
+async fn describe_edges(site: &Site, folder: &Folder, edges: &mut [Edge]) -> Result<()> {
     let path = below_root(INVENTORY)?;
-    site.make_workspace(&path, None).await?;
     let cluster = site.at(&path);
-    let name = export::BINDING_IN_INVENTORY_WORKSPACE;
-    bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export::EDGE)).await?;
-    give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
+    let mut described = Described::read(folder);
+    if edges.iter().any(|edge| !described.names.contains(&edge.name)) {
+        site.make_workspace(&path, None).await?;
+        let name = export::BINDING_IN_INVENTORY_WORKSPACE;
+        bind(&cluster, &path, &inventory::binding(name, PROVIDER_WORKSPACE, export::EDGE)).await?;
+        give_rights(&cluster, &path, inventory::center_rights_in_inventory()).await?;
+    }
     for edge in edges {
-        let described = Described::new(&edge.name, example::labels(&edge.name))
-            .map_err(|bad| refusal(bad.to_string()))?;
-        for (resource, object) in
-            [("synctargets", described.sync_target()), ("locations", described.location())]
-        {
-            let key = key("", group::EDGE, resource, "", &edge.name);
-            patiently(&format!("the edge {} cannot be described", edge.name), async || {
-                create(&cluster, key.clone(), &object).await
-            })
-            .await?;
+        let before = described.names.contains(&edge.name);
+        if !before {
+            describe(&cluster, &edge.name).await?;
+            described.add(folder, &edge.name)?;
         }
-        let target: Option<Value> =
-            get(&cluster, key("", group::EDGE, "synctargets", "", &edge.name)).await?;
-        let target = target.ok_or_else(|| anyhow!("the SyncTarget {} is gone again", edge.name))?;
+        let target: Option<Value> = match get(&cluster, key("", group::EDGE, "synctargets", "", &edge.name))
+            .await
+        {
+            Ok(target) => target,
+            // As kcp answers for a workspace that is not there, and for a kind that is bound there no more.
+            Err(fault) if before && matches!(fault.kind, FaultKind::Forbidden | FaultKind::Unserved) => None,
+            Err(fault) => return Err(fault.into()),
+        };
+        if target.is_none() && !before {
+            return Err(anyhow!("the SyncTarget {} is gone again", edge.name));
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        edge.mailbox = MailboxName {
+        edge.mailbox = target.map(|target| MailboxName {
             cluster: text(&target["metadata"]["annotations"][annotation::KCP_CLUSTER]),
             sync_target_uid: text(&target["metadata"]["uid"]),
-        };
+        });
     }
     Ok(())
+}
+
+/// Makes an edge's SyncTarget and Location.
+async fn describe(cluster: &Cluster, name: &str) -> Result<()> {
+    let described =
+        inventory::Described::new(name, example::labels(name)).map_err(|bad| refusal(bad.to_string()))?;
+    for (resource, object) in [("synctargets", described.sync_target()), ("locations", described.location())]
+    {
+        let key = key("", group::EDGE, resource, "", name);
+        patiently(&format!("the edge {name} cannot be described"), async || {
+            create(cluster, key.clone(), &object).await
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The edges that were described before, by what is kept of it.
+struct Described {
+    names: BTreeSet<String>,
+}
+
+impl Described {
+    fn read(folder: &Folder) -> Self {
+        let kept = std::fs::read_to_string(folder.file(DESCRIBED)).unwrap_or_default();
+        Self { names: kept.lines().map(str::to_owned).collect() }
+    }
+
+    fn add(&mut self, folder: &Folder, name: &str) -> Result<()> {
+        self.names.insert(name.to_owned());
+        if !folder.is_kept() {
+            return Ok(());
+        }
+        let lines: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let note = folder.file(DESCRIBED);
+        std::fs::write(&note, lines.join("\n"))
+            .with_context(|| format!("{} cannot be written", note.display()))
+    }
 }
 
 /// Makes a workload workspace: bindings, and what lets the center read it.
@@ -295,12 +346,12 @@ async fn give_rights(cluster: &Cluster, path: &WorkspacePath, rights: [Value; 2]
 }
 
 /// Waits for an edge's mailbox, and takes a token of the account that the center made there for the syncer.
-async fn register(site: &Site, edge: &Edge) -> Result<()> {
-    let mailbox = WorkspacePath::parse(PROVIDER_WORKSPACE)
-        .and_then(|provider| provider.child(&edge.mailbox.to_string()))
+async fn register(site: &Site, edge: &Edge, mailbox: &MailboxName) -> Result<()> {
+    let path = WorkspacePath::parse(PROVIDER_WORKSPACE)
+        .and_then(|provider| provider.child(&mailbox.to_string()))
         .map_err(|bad| refusal(bad.to_string()))?;
-    let cluster = site.at(&mailbox);
-    let syncer = SyncerId::new(&edge.name, &edge.mailbox.sync_target_uid);
+    let cluster = site.at(&path);
+    let syncer = SyncerId::new(&edge.name, &mailbox.sync_target_uid);
     let account = key("", "", "serviceaccounts", ACCOUNT_NAMESPACE, syncer.as_str());
     patiently(&format!("the mailbox of {} is not ready", edge.name), async || {
         match get::<Value>(&cluster, account.clone()).await {
@@ -315,7 +366,7 @@ async fn register(site: &Site, edge: &Edge) -> Result<()> {
     let granted = cluster.call(token::request(account, Lifetime::DEFAULT)).await;
     let granted = granted.map_err(|fault| anyhow!("the syncer of {} gets no token: {fault}", edge.name))?;
     let token = token::granted(&granted.body)?;
-    let entry = Entry::with_token(&site.address(), token.text()).at(&mailbox.to_string());
+    let entry = Entry::with_token(&site.address(), token.text()).at(&path.to_string());
     kubeconfig::write(&edge.syncer_kubeconfig, &[("mailbox", entry)])
 }
 
@@ -407,13 +458,13 @@ impl Running {
         });
     }
 
-    async fn syncer(&mut self, edge: &Edge) -> Result<()> {
+    async fn syncer(&mut self, edge: &Edge, mailbox: &MailboxName) -> Result<()> {
         let file = |path: &PathBuf| Source::Kubeconfig { path: Some(path.clone()), context: None };
         let settings = mailboat_syncer::Settings::new(
             file(&edge.syncer_kubeconfig),
             file(&edge.kubeconfig),
             &edge.name,
-            &edge.mailbox.sync_target_uid,
+            &mailbox.sync_target_uid,
         );
         let syncer = mailboat_syncer::Syncer::open(settings).await.map_err(|bad| refusal(bad.to_string()))?;
         let stop = told(self.stop_roles.subscribe());

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::bell::Listener;
-use crate::sea::{CENTER, Sea, Shared, Who, lock};
+use crate::sea::{CENTER, SHARD_URL, Sea, Shared, Who, lock};
 
 /// After this long without an answer a call is given up.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -326,8 +326,9 @@ impl Ways for Chart {
             .ok_or_else(|| Fault::new(FaultKind::Invalid, "it is no view"))?;
         let (workspace, export) = path.split_once('/').unwrap_or((path, ""));
         let view = Arc::new(View::of(&ClusterId::new(workspace), export));
-        let sea = Arc::clone(&self.sea);
-        Ok(Arc::new(Link { sea, who: self.who, server: CENTER, at: At::View(view), known: Arc::default() }))
+        let away = if url.starts_with(SHARD_URL) { lock(&self.sea).shard } else { None };
+        let (sea, server) = (Arc::clone(&self.sea), away.unwrap_or(CENTER));
+        Ok(Arc::new(Link { sea, who: self.who, server, at: At::View(view), known: Arc::default() }))
     }
 
     fn waiting(&self, _: &str, _: &ClusterId) -> Result<Arc<dyn Transport>, Fault> {

@@ -43,6 +43,10 @@ pub enum Step {
     Displace(u8),
     /// A user gives an edge's Location another label.
     Locate(u8, u8),
+    /// A user takes an edge out of service: nothing new is to go there.
+    Cordon(u8),
+    /// A user says that what is there is to leave.
+    Evict(u8),
     /// A user deletes an edge's SyncTarget.
     Retire(u8),
     /// A user deletes an edge's Location and its SyncTarget at once.
@@ -91,6 +95,8 @@ pub enum Step {
     Partition(u8),
     /// It is reached again; half of its streams stay dead.
     Heal(u8),
+    /// The center has a second shard, which nobody reaches.
+    AwayShard,
     /// A process ends, and starts again so many milliseconds later.
     Crash(Who, u32),
     /// A process stands still for so many milliseconds.

@@ -1,5 +1,7 @@
 //! The servers, the time, and the network's faults: one center with kcp's ways, and the edges.
 
+mod shard;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,6 +20,8 @@ use crate::kinds;
 use crate::oracle::Oracle;
 use crate::truth::{Meant, Truth};
 use crate::{Options, Report};
+
+pub(crate) use shard::SHARD_URL;
 
 /// When everything begins, in Unix seconds.
 pub(crate) const BEGINNING: u64 = 1_700_000_000;
@@ -67,6 +71,8 @@ pub(crate) struct Sea {
     pub(crate) bells: Vec<Bell>,
     /// So many requests in a hundred go wrong.
     pub(crate) noise: u64,
+    /// The server of a second shard, which is away.
+    pub(crate) shard: Option<usize>,
     /// A workspace that answers the center with errors alone.
     pub(crate) silent: Option<ClusterId>,
     pub(crate) truth: Truth,
@@ -97,6 +103,7 @@ impl Sea {
             waters: Vec::new(),
             bells: Vec::new(),
             noise: 0,
+            shard: None,
             silent: None,
             skew: 0,
             truth: Truth::default(),

@@ -3,12 +3,14 @@ use crate::script::{Cargo, Line, Site, Step};
 
 mod asked_again;
 mod bound;
+mod cordoned;
 mod departed;
 mod ended;
 mod mutations;
 mod passed_on;
 mod restart;
 mod retired;
+mod shards;
 mod silent;
 mod singleton;
 mod speed;

@@ -378,6 +378,10 @@ impl Truth {
             let selector = &location.body()["spec"]["instanceSelector"]["matchLabels"];
             self.edges.iter().filter_map(move |edge| {
                 let target = self.objects.get(edge.target.as_ref()?)?;
+                // In scripts, a time to leave is past.
+                if target.body()["spec"]["evictAfter"].is_string() {
+                    return None;
+                }
                 let here = target.key.cluster == location.key.cluster && matches(selector, target);
                 edge.mailbox.as_ref().filter(|_| here)
             })

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use mailboat_api::edge::{EdgeSyncConfigSpec, SyncerConfigSpec};
-use mailboat_api::names::group;
+use mailboat_api::places::is_group_of_places;
 use mailboat_object::key::KindId;
 use serde::{Deserialize, Serialize};
 
@@ -40,20 +40,19 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// Groups whose objects decide who may do what in a workspace, or what it serves. Nothing is brought up into them,
-/// whatever a configuration says.
-const NEVER_UPSYNCED: [&str; 11] = [
+/// Groups whose objects decide who may do what in a workspace, or what it serves. Nothing is brought up into them, nor into
+/// those that are about the place where they stand, whatever a configuration says.
+const NEVER_UPSYNCED: [&str; 10] = [
     RBAC,
-    group::EDGE,
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
     "apis.kcp.io",
     "authentication.k8s.io",
     "authorization.k8s.io",
     "cache.kcp.io",
-    "core.kcp.io",
-    "tenancy.kcp.io",
-    "topology.kcp.io",
+    "certificates.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 ];
 /// The same, of the core group: accounts are what rights are bound to.
 const NEVER_UPSYNCED_CORE: [&str; 1] = ["serviceaccounts"];
@@ -139,9 +138,10 @@ pub fn upsynced_kinds<'a>(
     kinds
 }
 
-fn may_be_upsynced(kind: &KindId) -> bool {
+/// Whether a kind, as a mailbox stores it, is data there: who may write it has no right over the mailbox itself.
+pub fn may_be_upsynced(kind: &KindId) -> bool {
     let core = kind.group().is_empty() && NEVER_UPSYNCED_CORE.contains(&kind.resource());
-    !core && !NEVER_UPSYNCED.contains(&kind.group())
+    !(core || NEVER_UPSYNCED.contains(&kind.group()) || is_group_of_places(kind.group()))
 }
 
 /// What the edge's operator lets the syncer touch, as given on the command line.
@@ -323,6 +323,8 @@ mod tests {
             (RBAC, "clusterroles", "ClusterRole"),
             ("apis.kcp.io", "apibindings", "APIBinding"),
             ("tenancy.kcp.io", "workspaces", "Workspace"),
+            ("edge.kubestellar.io", "syncerconfigs", "SyncerConfig"),
+            ("apiregistration.k8s.io", "apiservices", "APIService"),
         ]
         .map(|(group, resource, kind_name)| ServedKind {
             kind: KindId::new(group, resource),
@@ -351,7 +353,8 @@ mod tests {
             ["clusterpolicyreports.wgpolicyk8s.io", "policyreports.wgpolicyk8s.io"]
         );
         assert_eq!(upsynced(upsync("not.served", &["things"]), none.clone()), Vec::<String>::new());
-        for group in [RBAC, "apis.kcp.io", "tenancy.kcp.io"] {
+        for group in [RBAC, "apis.kcp.io", "tenancy.kcp.io", "edge.kubestellar.io", "apiregistration.k8s.io"]
+        {
             assert_eq!(upsynced(upsync(group, &["*"]), none.clone()), Vec::<String>::new(), "{group}");
         }
         let everything = upsynced(upsync("*", &["*"]), none);

@@ -119,7 +119,15 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         names: vec!["*".to_owned()],
     };
     let synced = SyncedKinds {
-        carried: ["deployments.apps", "namespaces", "clusterroles.rbac.authorization.k8s.io.denatured"]
+        carried: [
+            "deployments.apps",
+            "namespaces",
+            "clusterroles.rbac.authorization.k8s.io.denatured",
+            "drawers.kiosk.example",
+        ]
+        .map(kind)
+        .into(),
+        without_status: ["drawers.kiosk.example", "lids.kiosk.example", "workspaces.tenancy.kcp.io"]
             .map(kind)
             .into(),
         upsync: [
@@ -130,6 +138,13 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
             upsync("rbac.authorization.k8s.io", &["*"]),
             upsync("apis.kcp.io", &["*"]),
             upsync("tenancy.kcp.io", &["workspaces"]),
+            upsync("*", &["*"]),
+            upsync("*", &["clusterrolebindings"]),
+            upsync("edge.kubestellar.io", &["syncerconfigs"]),
+            upsync("edge.kubestellar.io", &["*"]),
+            upsync("", &["serviceaccounts/token", "*/token", "namespaces"]),
+            upsync("certificates.k8s.io", &["*"]),
+            upsync("flowcontrol.apiserver.k8s.io", &["*"]),
         ]
         .into(),
     };
@@ -138,6 +153,7 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ("get", "", "secrets", "x"),
         ("watch", "apps", "deployments", "x"),
         ("patch", "apps", "deployments/status", "x"),
+        ("patch", "kiosk.example", "drawers", "x"),
         ("patch", "edge.kubestellar.io", "syncerconfigs/status", "the-one"),
         ("create", "wgpolicyk8s.io", "policyreports", "x"),
         ("patch", "wgpolicyk8s.io", "policyreports/status", "x"),
@@ -151,6 +167,9 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
     }
     for (verb, group, resource, name) in [
         ("patch", "apps", "deployments", "x"),
+        ("update", "kiosk.example", "drawers", "x"),
+        ("patch", "kiosk.example", "lids", "x"),
+        ("patch", "tenancy.kcp.io", "workspaces", "x"),
         ("patch", "edge.kubestellar.io", "syncerconfigs", "the-one"),
         ("create", "rbac.authorization.k8s.io", "clusterrolebindings", "x"),
         ("create", "rbac.authorization.k8s.io", "roles", "x"),
@@ -159,12 +178,23 @@ fn a_syncer_may_do_what_it_needs_and_nothing_to_the_workspace() {
         ("patch", "core.kcp.io", "logicalclusters/status", "cluster"),
         ("create", "", "serviceaccounts", "x"),
         ("create", "", "serviceaccounts/token", "another"),
+        ("update", "edge.kubestellar.io", "syncerconfigs", "another"),
+        ("create", "edge.kubestellar.io", "edgesyncconfigs", "x"),
+        ("create", "certificates.k8s.io", "certificatesigningrequests", "x"),
+        ("create", "flowcontrol.apiserver.k8s.io", "flowschemas", "x"),
+        ("create", "any.group", "things", "x"),
         ("delete", "", "namespaces", "x"),
     ] {
         assert!(!allows(&rules, verb, group, resource, name), "may {verb} {resource}.{group} {name}");
     }
     let everything = rules.iter().any(|rule| rule["verbs"].as_array().unwrap().contains(&json!("*")));
     assert!(!everything, "no rule gives all verbs");
+    let reads = |rule: &Value| {
+        !["create", "delete", "patch", "update"]
+            .iter()
+            .any(|verb| allows(std::slice::from_ref(rule), verb, "any", "any", "x"))
+    };
+    assert!(rules.iter().all(reads), "no rule lets every group be written: {rules:#?}");
 }
 
 #[test]

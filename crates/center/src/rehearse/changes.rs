@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mailboat_api::edge::ObjectReference;
-use mailboat_engine::breaker::Threshold;
 use mailboat_engine::mark::Marked;
 use mailboat_engine::plan::{Action, Expect, Verdict, Wait};
 use mailboat_engine::route::RouteId;
@@ -116,7 +115,7 @@ impl Rehearsal {
         }
         for (route, losses) in losses {
             let all = delivered.get(route).copied().unwrap_or_default();
-            if Threshold::default().is_much(losses.len(), all) {
+            if self.setting.caution.is_much(losses.len(), all) {
                 let why =
                     format!("{} of the {all} copies of {} would go at once", losses.len(), self.named(route));
                 for slot in losses {

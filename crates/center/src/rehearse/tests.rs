@@ -41,11 +41,11 @@ fn placement(env: &str) -> Value {
 
 /// Two edges, one placement, and two ConfigMaps of which one is meant; and what stands in the mailbox of florin.
 fn world(env: &str, copies: Vec<Value>) -> Rehearsal {
-    world_of(env, &["page"], copies)
+    world_of(env, &["page"], copies, Threshold::default())
 }
 
-/// The same, with these ConfigMaps that are meant.
-fn world_of(env: &str, pages: &[&str], copies: Vec<Value>) -> Rehearsal {
+/// The same, with these ConfigMaps that are meant, and a center that asks from so many on.
+fn world_of(env: &str, pages: &[&str], copies: Vec<Value>, caution: Threshold) -> Rehearsal {
     let ((florin, at_florin), (guilder, at_guilder)) = (edge("florin", "prod"), edge("guilder", "test"));
     let page = |name: &&str| {
         json!({ "metadata": { "name": name, "namespace": "shop", "labels": { "app": "shop" },
@@ -73,6 +73,7 @@ fn world_of(env: &str, pages: &[&str], copies: Vec<Value>) -> Rehearsal {
         workspaces: [ClusterId::new("wmw")].into(),
         mailboxes: mailboxes.into(),
         now: NOW,
+        caution,
     };
     Rehearsal::new(setting, &listed)
 }
@@ -83,7 +84,7 @@ fn copy_at_florin() -> Value {
 }
 
 fn copy_of(page: &str) -> Value {
-    let empty = world_of("prod", &[page], vec![]);
+    let empty = world_of("prod", &[page], vec![], Threshold::default());
     let placement = empty.placements.values().next().unwrap();
     let source = empty.object(&key("wmw", "configmaps", "shop", page)).unwrap();
     let to = Destination {
@@ -145,7 +146,13 @@ fn what_the_center_would_ask_about_first_is_told_and_only_that() {
     assert_eq!(said(&moved), ["at-florin Delete page", "at-guilder Create page"]);
 
     let pages = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
-    let much = |env: &str| world_of(env, &pages, pages.iter().map(|page| copy_of(page)).collect());
+    let much_for = |env: &str, caution: Threshold| {
+        world_of(env, &pages, pages.iter().map(|page| copy_of(page)).collect(), caution)
+    };
+    let bold = Threshold { at_least: 13, ..Threshold::default() };
+    let unasked = changes(&much_for("prod", bold), &much_for("test", bold));
+    assert_eq!(unasked.iter().filter(|one| one.step == Step::Delete).count(), 12, "{unasked:?}");
+    let much = |env: &str| much_for(env, Threshold::default());
     let moved = changes(&much("prod"), &much("test"));
     let asked: Vec<&Change> = moved.iter().filter(|one| one.step == Step::AwaitConfirmation).collect();
     assert_eq!(asked.len(), 12, "{moved:?}");

@@ -47,6 +47,8 @@ pub(super) struct Mailboxes {
     next_destination: u32,
     /// Those whose routes are to be made anew.
     stale: BTreeSet<Uid>,
+    /// Kinds of users' own without a status subresource.
+    without_status: BTreeSet<KindId>,
     /// What syncers are told is known as a whole: before that nothing of it is written, since it would be too little.
     told: bool,
     /// Those whose syncers carry on what is not seen.
@@ -132,6 +134,7 @@ impl Mailboxes {
             found: Vec::new(),
             next_destination: 1,
             stale: BTreeSet::new(),
+            without_status: BTreeSet::new(),
             told: false,
             keeping: BTreeSet::new(),
             vacated: BTreeSet::new(),
@@ -488,6 +491,15 @@ impl Mailboxes {
         self.stale.insert(uid.clone());
     }
 
+    /// Mailboxes serve these kinds of users' own without a status subresource.
+    pub(super) fn serve_without_status(&mut self, kinds: BTreeSet<KindId>) {
+        let before = std::mem::replace(&mut self.without_status, kinds);
+        for changed in before.symmetric_difference(&self.without_status) {
+            let carrying = self.all.iter().filter(|(_, mailbox)| mailbox.carried.contains_key(changed));
+            self.stale.extend(carrying.map(|(uid, _)| uid.clone()));
+        }
+    }
+
     /// Other kinds are served: what configurations name may be among them.
     pub(super) fn kinds_changed(&mut self) {
         let naming = |mailbox: &Mailbox| {
@@ -505,8 +517,11 @@ impl Mailboxes {
             if std::mem::replace(&mut mailbox.begun, true) && !told {
                 continue;
             }
+            let carried: BTreeSet<KindId> =
+                mailbox.carried.keys().cloned().chain(mailbox.unseen.kinds()).collect();
             let synced = SyncedKinds {
-                carried: mailbox.carried.keys().cloned().chain(mailbox.unseen.kinds()).collect(),
+                without_status: carried.intersection(&self.without_status).cloned().collect(),
+                carried,
                 upsync: {
                     let placed = mailbox.placed.values().flatten();
                     let placed = placed.flat_map(|brought| brought.sets(catalogs));

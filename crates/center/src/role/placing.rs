@@ -254,7 +254,7 @@ impl CenterRole {
     }
 
     fn singletons(&self, cluster: &ClusterId) -> Arc<Singletons> {
-        let mut singletons = Singletons::default();
+        let mut singletons = Singletons::without_subresource(self.workspaces.without_status(cluster));
         let of = |name: &Name| Key {
             cluster: cluster.clone(),
             kind: KindId::new(group::EDGE, "edgeplacements"),

@@ -13,6 +13,7 @@ use mailboat_store::interest::{Filter, Interest, PlaceId};
 use mailboat_store::seen::{Doubt, News, Seen};
 use mailboat_store::store::Store;
 
+use super::mailboxes::may_be_carried;
 use crate::translate::is_claim;
 
 /// The exports whose views are read, besides those that are made from what users define.
@@ -88,6 +89,17 @@ impl Views {
         if self.opened.keys().any(|name| place(name) == *at) {
             self.serves.insert(at.clone(), Arc::clone(catalog));
         }
+    }
+
+    /// The kinds that users define and that mailboxes serve without a status subresource.
+    pub(super) fn without_status(&self) -> BTreeSet<KindId> {
+        let served = self.offered.iter().filter_map(|name| self.serves.get(&place(name)));
+        let served = served.flat_map(|catalog| catalog.iter());
+        served
+            .filter(|served| !served.status)
+            .map(|served| served.kind.clone())
+            .filter(may_be_carried)
+            .collect()
     }
 
     pub(super) fn observe(&mut self, news: &News) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mailboat_api::names::group;
 use mailboat_engine::role::{Order, Where};
 use mailboat_engine::route::Sources;
-use mailboat_object::catalog::Catalog;
+use mailboat_object::catalog::{Catalog, Found};
 use mailboat_object::key::{ClusterId, KindId, Name};
 use mailboat_object::object::Keep;
 use mailboat_store::interest::{Filter, Interest, PlaceId};
@@ -41,6 +41,8 @@ struct Workspace {
     kinds: BTreeSet<KindId>,
     /// What could be selected besides, and is not followed because it would be too much.
     beyond: BTreeSet<KindId>,
+    /// Those of them that have no status subresource there.
+    without_status: BTreeSet<KindId>,
     placements: BTreeMap<Name, Arc<What>>,
     /// Something is or was placed from here.
     places: bool,
@@ -114,7 +116,7 @@ impl Workspaces {
         }
     }
 
-    /// What a workspace serves. True if other kinds are read by it.
+    /// What a workspace serves. Its cluster, if other kinds are read by it, or status of theirs is written in another way.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) -> Option<ClusterId> {
         let (cluster, workspace) = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at)?;
         workspace.answers = Answers::Soon;
@@ -215,6 +217,11 @@ impl Workspaces {
         sources.collect()
     }
 
+    /// The kinds that are read there and have no status subresource.
+    pub(super) fn without_status(&self, cluster: &ClusterId) -> BTreeSet<KindId> {
+        self.all.get(cluster).map(|workspace| workspace.without_status.clone()).unwrap_or_default()
+    }
+
     /// Whether a kind is read there.
     pub(super) fn follows(&self, cluster: &ClusterId, kind: &KindId) -> bool {
         self.all.get(cluster).is_some_and(|workspace| workspace.kinds.contains(kind))
@@ -249,7 +256,7 @@ impl Workspace {
         self.places && (decides(kind) || self.placements.values().any(|what| what.may_select(kind)))
     }
 
-    /// Adds the kinds that can be selected. True if there were any.
+    /// Adds the kinds that can be selected. True if there were any, or if another of them has a status subresource.
     fn refresh(&mut self) -> bool {
         let Some(catalog) = &self.serves else { return false };
         let before = self.kinds.len();
@@ -265,7 +272,17 @@ impl Workspace {
         let room = MOST_KINDS.saturating_sub(before).min(wanted.len());
         self.beyond = wanted.split_off(room).into_iter().collect();
         self.kinds.extend(wanted);
-        self.kinds.len() != before
+        let mut without_status = self.without_status.clone();
+        for kind in &self.kinds {
+            // As it was, where that is not known now.
+            match catalog.find(kind) {
+                Found::Served(served) if served.status => without_status.remove(kind),
+                Found::Served(_) => without_status.insert(kind.clone()),
+                Found::NotServed | Found::Unknown(_) => continue,
+            };
+        }
+        let status_before = std::mem::replace(&mut self.without_status, without_status);
+        self.kinds.len() != before || self.without_status != status_before
     }
 }
 
@@ -349,6 +366,26 @@ mod tests {
             short_names: Box::default(),
             kind,
         }
+    }
+
+    #[test]
+    fn a_kind_that_comes_by_a_status_subresource_is_noticed() {
+        let mut workspaces = Workspaces::default();
+        let shop = ClusterId::new("shop");
+        let all: EdgePlacementSpec =
+            serde_json::from_value(serde_json::json!({ "downsync": [{ "apiGroup": "example.dev" }] }))
+                .unwrap();
+        workspaces.placement(&shop, &Name::new("shops"), Some(Arc::new(What::of(&all))), &mut Vec::new());
+        let mut serves = |status: bool| {
+            let mut catalog = Catalog::default();
+            catalog.add(Served { status, ..served("tills.example.dev") });
+            let changed = workspaces.served(&place(&shop), &Arc::new(catalog)).is_some();
+            (changed, workspaces.without_status(&shop).contains(&kind("tills.example.dev")))
+        };
+        assert_eq!(serves(false), (true, true));
+        assert_eq!(serves(false), (false, true));
+        assert_eq!(serves(true), (true, false));
+        assert_eq!(serves(false), (true, true));
     }
 
     #[test]

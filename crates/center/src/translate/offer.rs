@@ -13,7 +13,8 @@ use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Object;
 use serde_json::{Map, Value, json};
 
-use super::definition::export_for;
+use super::PROVIDERS_OWN;
+use super::definition::{export_for, is_claim};
 use crate::body::body;
 use crate::denature;
 
@@ -62,6 +63,12 @@ pub(super) fn offered(definition: &Object) -> Result<Offered, Hold> {
         "spec": schema_spec,
     });
     let export_name = export_for(&kind);
+    // Whoever defines kinds chooses these names. In such an export he would say what every mailbox is bound to.
+    if PROVIDERS_OWN.contains(&&*export_name) || is_claim(&export_name) {
+        let reason =
+            format!("no export can be made from it: {export_name} is a name of the provider's own exports");
+        return Err(Hold { reason, on: None });
+    }
     let export = json!({
         "apiVersion": "apis.kcp.io/v1alpha2",
         "kind": "APIExport",
@@ -222,6 +229,25 @@ mod tests {
             schema["spec"]["versions"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
         assert_eq!(names, ["v1", "v1beta1"]);
         assert_eq!(schema["spec"]["conversion"]["strategy"], "None");
+    }
+
+    #[test]
+    fn a_definition_called_like_an_export_of_the_providers_own_is_held() {
+        for (plural, group) in [
+            ("edge", "kubestellar.io"),
+            ("workload", "kcp.io"),
+            ("scheduling", "kcp.io"),
+            ("mailbox", "mailboat.dev"),
+            ("denatured", "mailboat.dev"),
+            ("claim-secrets", "example.com"),
+        ] {
+            let hostile = crd(|crd| {
+                crd["spec"]["group"] = json!(group);
+                crd["spec"]["names"]["plural"] = json!(plural);
+            });
+            let hold = offered(&hostile).err().expect(plural);
+            assert!(hold.reason.contains("of the provider's own"), "{}", hold.reason);
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ use crate::what::What;
 #[derive(Clone, Debug, Default)]
 pub struct Singletons {
     placements: Vec<Asking>,
+    /// Kinds whose status is a part of the object like any other: their server has no status subresource for them.
+    inline: BTreeSet<KindId>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +37,16 @@ struct Asking {
 }
 
 impl Singletons {
+    /// Nothing yet, in a workspace where these kinds have no status subresource.
+    pub fn without_subresource(inline: BTreeSet<KindId>) -> Self {
+        Self { placements: Vec::new(), inline }
+    }
+
+    /// How a status is written into an object of a kind.
+    pub(super) fn way_back(&self, kind: &KindId) -> StatusReturn {
+        if self.inline.contains(kind) { StatusReturn::Inline } else { StatusReturn::Subresource }
+    }
+
     /// Adds a placement: what it selects, where it goes, and whether it wants status back.
     pub fn add(&mut self, what: Arc<What>, to: Arc<[DestinationId]>, wanted: bool) {
         self.placements.push(Asking { what, to, wanted });
@@ -59,19 +71,19 @@ impl Singletons {
         }))
     }
 
-    /// Whether the status of the copy at one of these destinations returns: it is asked for, and this is the only
+    /// Whether and how the status of the copy at one of these destinations returns: it is asked for, and this is the only
     /// destination whatever placement selects the object.
     pub(super) fn returns_status(
         &self,
         source: &Object,
         to: &[DestinationId],
         view: &View<'_>,
-    ) -> Result<bool, Hold> {
+    ) -> Result<StatusReturn, Hold> {
         // Asked for every copy: what goes to many edges is told apart before anything else is looked at.
-        if to.len() != 1 {
-            return Ok(false);
+        if to.len() != 1 || self.executing_count(source, view)? != Some(1) {
+            return Ok(StatusReturn::Off);
         }
-        Ok(self.executing_count(source, view)? == Some(1))
+        Ok(self.way_back(&source.key.kind))
     }
 
     /// Whether these count every object as others do.
@@ -81,6 +93,7 @@ impl Singletons {
         };
         (!self.any_wanted() && !other.any_wanted())
             || (self.placements.len() == other.placements.len()
+                && self.inline == other.inline
                 && self.placements.iter().zip(&other.placements).all(same))
     }
 
@@ -107,6 +120,8 @@ pub struct SingletonRoute {
     counting: Arc<Policy>,
     /// The same, and the status that came from the one edge is taken away.
     clearing: Arc<Policy>,
+    /// The same, where the status is a part of the object like any other.
+    clearing_inline: Arc<Policy>,
 }
 
 impl SingletonRoute {
@@ -124,7 +139,8 @@ impl SingletonRoute {
             singletons,
             to: Arc::from([here]),
             counting: policy(StatusReturn::Off, Arc::clone(&marks)),
-            clearing: policy(StatusReturn::Subresource, marks),
+            clearing: policy(StatusReturn::Subresource, Arc::clone(&marks)),
+            clearing_inline: policy(StatusReturn::Inline, marks),
         }
     }
 
@@ -187,11 +203,16 @@ impl Route for SingletonRoute {
         if !source.key.namespace.is_empty() {
             object["metadata"]["namespace"] = json!(source.key.namespace.as_str());
         }
+        let policy = match (clears, self.singletons.way_back(&source.key.kind)) {
+            (false, _) => &self.counting,
+            (true, StatusReturn::Inline) => &self.clearing_inline,
+            (true, _) => &self.clearing,
+        };
         Ok(vec![Want {
             slot: source.key.clone(),
             origin: Origin::of(source),
             body: body(&object),
-            policy: Arc::clone(if clears { &self.clearing } else { &self.counting }),
+            policy: Arc::clone(policy),
         }])
     }
 

@@ -10,7 +10,7 @@ use mailboat_object::key::ClusterId;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::{Knowledge, key, object};
+use crate::fixtures::{Knowledge, key, kind, object};
 
 const WORKSPACE: &str = "wmw";
 const LOCATIONS: &str = "locations.edge.kubestellar.io";

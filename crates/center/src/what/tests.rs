@@ -189,6 +189,32 @@ fn a_star_among_names_and_as_a_group_are_told_about() {
 }
 
 #[test]
+fn what_would_be_a_right_over_mailboxes_is_named_and_not_brought_up() {
+    let upsync = |group: &str, resources: &[&str]| json!({ "apiGroup": group, "resources": resources, "namespaces": ["*"], "names": ["*"] });
+    let what = what(&json!({ "upsync": [
+        upsync("wgpolicyk8s.io", &["*"]),
+        upsync("rbac.authorization.k8s.io", &["roles", "*"]),
+        upsync("*", &["*", "clusterrolebindings"]),
+        upsync("edge.kubestellar.io", &["syncerconfigs"]),
+        upsync("", &["configmaps", "serviceaccounts/token", "name*"]),
+        upsync("", &["*", "namespaces", "serviceaccounts"]),
+        upsync("apps/v1", &["deployments"]),
+    ] }));
+    let errors: Vec<_> = what.validation_errors().iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(
+        errors,
+        [
+            "spec.upsync[1].resources[1]",
+            "spec.upsync[2].apiGroup",
+            "spec.upsync[3].resources[0]",
+            "spec.upsync[4].resources[1]",
+            "spec.upsync[4].resources[2]",
+            "spec.upsync[6].apiGroup",
+        ]
+    );
+}
+
+#[test]
 fn what_comes_from_the_edges_is_not_sent_there() {
     let knowledge = knowledge();
     let upsync = |namespaces: &Value, names: &Value| {

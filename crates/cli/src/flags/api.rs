@@ -30,7 +30,9 @@ Examples:
 
 /// Offer kinds in a workspace of kcp: CustomResourceDefinitions become APIResourceSchemas and an APIExport.
 ///
-/// The definitions come from a file, or from a cluster that has them. A schema's name begins with a hash of its content:
+/// The definitions come from a file, or from a cluster that has them. A cluster's kinds are those that it has by a
+/// CustomResourceDefinition; its aggregated API servers' have none, and those of Kubernetes itself are offered by the
+/// export `kubernetes` of the provider workspace. A schema's name begins with a hash of its content:
 /// run again with the same definition, nothing changes; with another one, a new schema is made, and the export offers it in
 /// the place of the former, so that objects of the kind stay. All else that the export offers stays as well.
 #[derive(Clone, Debug, Args)]
@@ -45,13 +47,13 @@ pub struct ImportArguments {
         conflicts_with = "from_kubeconfig"
     )]
     pub filename: Option<PathBuf>,
-    /// The kubeconfig of a cluster that has the kinds
+    /// The kubeconfig of a cluster that has the kinds by CustomResourceDefinitions
     #[arg(long, value_name = "FILE", requires = "kinds")]
     pub from_kubeconfig: Option<PathBuf>,
     /// The context in it; by default its current one
     #[arg(long, value_name = "NAME", requires = "from_kubeconfig")]
     pub from_context: Option<String>,
-    /// The kinds of that cluster, such as widgets.example.com
+    /// The CustomResourceDefinitions of that cluster, such as widgets.example.com
     #[arg(value_name = "KIND", requires = "from_kubeconfig", conflicts_with = "filename")]
     pub kinds: Vec<String>,
     /// The APIExport; by default it is named after the API group, one for each

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
 
 use super::ServerFlags;
+use super::caution::CautionFlags;
 
 /// How an answer is worded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,9 +80,10 @@ Exit codes: 0 done, 1 failed, 2 not as it should be called; with --exit-code als
 
 /// Say what would change at which edges if a file were applied.
 ///
-/// The file holds EdgePlacements and Customizers of a workload workspace, or Locations of an inventory workspace. What
+/// The file holds EdgePlacements and Customizers of a workload workspace, or Locations of an inventory workspace, ours or kcp's. What
 /// would be created, changed and deleted is worked out by the center's own code over what you may read; nothing is
-/// written. What is on its way anyway is left out. For a Location the placements of every workspace are read, which takes
+/// written. What is on its way anyway is left out. What the center would ask about first is told by --confirm-from and
+/// --confirm-over: give those that it was started with. For a Location the placements of every workspace are read, which takes
 /// the rights of the center's administrator.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = PLAN_NOTES)]
@@ -95,6 +97,9 @@ pub struct PlanArguments {
     /// End with 3 if anything would change
     #[arg(long)]
     pub exit_code: bool,
+    /// What the center was started with
+    #[command(flatten)]
+    pub caution: CautionFlags,
     /// What is read
     #[command(flatten)]
     pub survey: SurveyFlags,

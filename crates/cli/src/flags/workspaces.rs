@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use mailboat_api::names::object::PROVIDER_WORKSPACE;
 
+use super::SyncerOptions;
+
 /// Which server, and as whom.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "The center")]
@@ -362,16 +364,20 @@ pub struct PrepForSyncerArguments {
     /// Fewer words, as older scripts ask for; there are few
     #[arg(short, hide = true)]
     pub silent: bool,
+    /// The token, and the edge
+    #[command(flatten)]
+    pub options: SyncerOptions,
     /// Where
     #[command(flatten)]
     pub inventory: InventoryFlags,
 }
 
 const PREP_CLUSTER_NOTES: &str = "\
-Example:
-  kubectl mailboat prep-for-cluster guilder env=prod --imw root:imw1 --syncer-image IMAGE";
+Examples:
+  kubectl mailboat prep-for-cluster guilder env=prod --imw root:imw1 --syncer-image IMAGE
+  kubectl mailboat prep-for-cluster guilder env=prod --imw root:imw1 --syncer-image IMAGE --server https://center.example:6443";
 
-/// Everything for one more edge: `ensure location`, then `prep-for-syncer`
+/// Everything for one more edge: `ensure imw` where that workspace is missing, `ensure location`, then `prep-for-syncer`
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = PREP_CLUSTER_NOTES)]
 pub struct PrepForClusterArguments {
@@ -380,5 +386,5 @@ pub struct PrepForClusterArguments {
     pub syncer: PrepForSyncerArguments,
     /// Labels, as key=value; one at least
     #[arg(value_name = "LABEL", value_parser = super::label)]
-    pub labels: Vec<(String, String)>,
+    pub edge_labels: Vec<(String, String)>,
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::time::sleep;
 
 use super::at_edge;
+use super::mailboxes::Coming;
 use crate::failure::before_writing;
 use crate::place::list_and_version;
 use crate::table::text;
@@ -21,7 +22,7 @@ const WATCH_SECONDS: u32 = 300;
 /// Before a link that was lost is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Changes that wait to be shown; whoever reads slower holds up the watches.
-const MOST_WAITING: usize = 64;
+pub(super) const MOST_WAITING: usize = 64;
 
 /// One kind in one place, and from where on it is followed.
 pub(super) struct Followed {
@@ -33,17 +34,28 @@ pub(super) struct Followed {
 }
 
 /// Shows every change, until interrupted or until none of the places can be read any more. One of many that cannot is told,
-/// and left out from then on: a mailbox goes with its edge.
-pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value, &str) -> Result<()>) -> Result<()> {
+/// and left out from then on: a mailbox goes with its edge, and others come.
+pub(super) async fn follow(
+    followed: Vec<Followed>,
+    coming: Option<Coming>,
+    shown: impl Fn(Value, &str) -> Result<()>,
+) -> Result<()> {
     let (to, mut changes) = mpsc::channel(MOST_WAITING);
-    let mut left = followed.len();
+    let mut left = followed.len() + usize::from(coming.is_some());
     for one in followed {
         let to = to.clone();
         tokio::spawn(async move {
             if let Err(fault) = one.watch(&to).await {
-                let place = one.edge.as_ref().map(|edge| format!(" of {edge}")).unwrap_or_default();
-                let what = format!("{}{place} cannot be watched any more", one.kind);
-                let _ = to.send(Err(before_writing(&what, &fault))).await;
+                let _ = to.send(Err(one.lost(&fault))).await;
+            }
+        });
+    }
+    if let Some(coming) = coming {
+        let to = to.clone();
+        tokio::spawn(async move {
+            if let Err(fault) = coming.follow(to.clone()).await {
+                let failure = before_writing("mailboxes that come are not seen any more", &fault);
+                let _ = to.send(Err(failure)).await;
             }
         });
     }
@@ -62,10 +74,17 @@ pub(super) async fn follow(followed: Vec<Followed>, shown: impl Fn(Value, &str) 
 }
 
 /// An object, and what became of it: `add`, `update` or `delete`.
-type Changes = Sender<Result<(Value, &'static str)>>;
+pub(super) type Changes = Sender<Result<(Value, &'static str)>>;
 
 impl Followed {
-    async fn watch(&self, to: &Changes) -> Result<(), Fault> {
+    /// What is to be said when it cannot be followed any more.
+    pub(super) fn lost(&self, fault: &Fault) -> anyhow::Error {
+        let place = self.edge.as_ref().map(|edge| format!(" of {edge}")).unwrap_or_default();
+        before_writing(&format!("{}{place} cannot be watched any more", self.kind), fault)
+    }
+
+    /// Tells every change, for as long as somebody listens and the server lets it.
+    pub(super) async fn watch(&self, to: &Changes) -> Result<(), Fault> {
         let mut from = self.from;
         // The versions that were shown, so that a list made anew shows what is new in it alone.
         let mut shown: BTreeMap<String, String> = BTreeMap::new();

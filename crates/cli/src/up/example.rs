@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use mailboat_cluster::{Cluster, Transport as _};
 use mailboat_object::key::Key;
-use mailboat_object::wire::Fault;
+use mailboat_object::wire::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::place::{get, key};
@@ -82,7 +82,8 @@ pub(super) struct Arrival {
     pub(super) what: String,
 }
 
-/// All that the example brings to an edge, of those kinds that every center carries.
+/// All that the example brings to an edge that one can look for there. What a cluster of somebody's own has besides is theirs: a
+/// definition may be there before, and an APIService without its service is not left in peace by every cluster.
 pub(super) fn arrivals(edge: &str, played: bool) -> Vec<Arrival> {
     fn is_page(map: &Value, edge: &str) -> bool {
         let page = map["data"]["index.html"].as_str().unwrap_or_default();
@@ -104,10 +105,35 @@ pub(super) fn arrivals(edge: &str, played: bool) -> Vec<Arrival> {
         wanted.push(("", "configmaps", "ConfigMap", "specialstuff", "httpd-htdocs", is_page));
         wanted.push(("apps", "deployments", "Deployment", "specialstuff", "speciald", runs));
     }
+    if is_special(edge) && played {
+        let (definitions, services) = ("apiextensions.k8s.io", "apiregistration.k8s.io");
+        let crontabs = "crontabs.stable.example.com";
+        wanted.push((
+            definitions,
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+            "",
+            crontabs,
+            is_there,
+        ));
+        wanted.push((
+            "stable.example.com",
+            "crontabs",
+            "CronTab",
+            "specialstuff",
+            "my-new-cron-object",
+            is_there,
+        ));
+        wanted.push((services, "apiservices", "APIService", "", "v1090.example.my", is_there));
+    }
     let arrival = |(group, resource, kind, namespace, name, fits)| Arrival {
         key: key("", group, resource, namespace, name),
         fits,
-        what: format!("{kind} {namespace}/{name}"),
+        what: if namespace.is_empty() {
+            format!("{kind} {name}")
+        } else {
+            format!("{kind} {namespace}/{name}")
+        },
     };
     wanted.into_iter().map(arrival).collect()
 }
@@ -115,8 +141,12 @@ pub(super) fn arrivals(edge: &str, played: bool) -> Vec<Arrival> {
 impl Arrival {
     /// Whether it has arrived, in the form meant for this edge.
     pub(super) async fn is_at(&self, cluster: &Cluster, edge: &str) -> Result<bool, Fault> {
-        let found: Option<Value> = get(cluster, self.key.clone()).await?;
-        Ok(found.is_some_and(|found| (self.fits)(&found, edge)))
+        let found: Result<Option<Value>, Fault> = get(cluster, self.key.clone()).await;
+        if found.as_ref().is_err_and(|fault| fault.kind == FaultKind::Unserved) {
+            // It may be by the time that this is asked again.
+            cluster.stale();
+        }
+        Ok(found?.is_some_and(|found| (self.fits)(&found, edge)))
     }
 
     /// Whether it is there, in whatever form.

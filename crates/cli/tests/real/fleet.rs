@@ -12,10 +12,12 @@ mod kcp_inventory;
 mod move_workload;
 mod natured;
 mod policy_report_view;
+mod prepared;
 mod singleton;
 mod summary;
 mod tenants;
 mod two_owners;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

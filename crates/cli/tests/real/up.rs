@@ -40,6 +40,9 @@ fn the_example_travels_to_both_edges_and_is_there_again_after_a_restart() {
         "export KUBECONFIG=",
         "root:wmw-c",
         "Deployment specialstuff/speciald",
+        "CustomResourceDefinition crontabs.stable.example.com",
+        "CronTab specialstuff/my-new-cron-object",
+        "APIService v1090.example.my",
         "mailboat get edges",
         "mailboat get summary",
         "mailboat why",
@@ -80,7 +83,22 @@ fn the_example_travels_to_both_edges_and_is_there_again_after_a_restart() {
     later.until_in_place();
     assert!(later.said().contains("everything runs again"), "{}", later.said());
     assert_eq!(named(&well(&run(&copies))), ["commond"]);
+
+    // Nor does a later start describe again what somebody removed, or make a workspace again that somebody deleted.
+    let removed = run(&["remove", "location", "florin", "--imw", "root:imw1", "--context", "root"]);
+    assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+    let deleted = run(&["remove", "wmw", "root:wmw-s", "--context", "root"]);
+    assert!(deleted.status.success(), "{}", String::from_utf8_lossy(&deleted.stderr));
+    let edges = ["get", "edges", "--context", "imw1", "-o", "json"];
+    assert_eq!(named(&well(&run(&edges))), ["guilder"]);
     later.interrupt();
+    let mut without = Up::start(folder.path(), &["--data", "kept"]);
+    without.until_in_place();
+    assert!(without.said().contains("florin is described no more"), "{}", without.said());
+    assert_eq!(named(&well(&run(&edges))), ["guilder"]);
+    let gone = run(&["get", "placements", "--context", "wmw-s", "-o", "json"]);
+    assert!(!gone.status.success(), "{}", String::from_utf8_lossy(&gone.stdout));
+    without.interrupt();
     let refused = mailboat(folder.path(), &["up", "--data", "kept", "--edge", "florin=f"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(2) && said.contains("is an embedded one"), "{said}");

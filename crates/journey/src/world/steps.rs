@@ -64,6 +64,8 @@ impl World {
                     }
                 }
             }
+            Step::Cordon(edge) => sea.change_target(*edge, &json!({ "unschedulable": true })),
+            Step::Evict(edge) => sea.change_target(*edge, &json!({ "evictAfter": "2000-01-01T00:00:00Z" })),
             Step::Retire(edge) => {
                 if let Some(cluster) = sea.living(Site::Inventory) {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
@@ -169,6 +171,7 @@ impl World {
                 }
             }
             Step::Partition(server) => sea.waters[usize::from(*server)].partitioned = true,
+            Step::AwayShard => sea.add_shard(),
             Step::Heal(server) => {
                 let dead = sea.draw(2) == 0;
                 let water = &mut sea.waters[usize::from(*server)];
@@ -294,6 +297,14 @@ impl Sea {
         // One that is on its way out is nobody's to change.
         if self.get(&key).is_none_or(|placement| !placement.is_deleting()) {
             self.put(&key, base::edge_object("EdgePlacement", &name, &spec), &json!({ "spec": spec }));
+        }
+    }
+
+    fn change_target(&mut self, edge: u8, spec: &Value) {
+        let Some(cluster) = self.living(Site::Inventory) else { return };
+        let key = kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}"));
+        if self.get(&key).is_some() {
+            self.put(&key, Value::Null, &json!({ "spec": spec }));
         }
     }
 

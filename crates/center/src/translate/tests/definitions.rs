@@ -37,6 +37,9 @@ fn a_definition_travels_as_data_with_a_binding_beside_it() {
             stays.slot
         );
     }
+    for offered in [schema, export] {
+        assert_eq!(offered.policy.adopt, Adopt::Never, "{} may be somebody else's", offered.slot);
+    }
     assert!(translator(&spec).varies(&crd), "what is wanted in one cluster alone is not the same for all");
 }
 

@@ -3,7 +3,12 @@
 use super::*;
 
 fn singletons(placements: &[(&Value, &[u32], bool)]) -> Singletons {
-    let mut all = Singletons::default();
+    singletons_where(placements, &[])
+}
+
+/// The same, where these kinds have no status subresource.
+fn singletons_where(placements: &[(&Value, &[u32], bool)], inline: &[&str]) -> Singletons {
+    let mut all = Singletons::without_subresource(inline.iter().copied().map(kind).collect());
     for (spec, to, wanted) in placements {
         all.add(what(spec), to.iter().copied().map(DestinationId).collect(), *wanted);
     }
@@ -47,6 +52,9 @@ fn status_returns_while_there_is_one_edge_only() {
     let one = [(1, edge("florin"))];
     let two = [(1, edge("florin")), (2, edge("guilder"))];
     assert_eq!(status(&one, singletons(&[(&apps, &[1], true)])), StatusReturn::Subresource);
+    let inline = &["replicasets.apps"];
+    assert_eq!(status(&one, singletons_where(&[(&apps, &[1], true)], inline)), StatusReturn::Inline);
+    assert_eq!(status(&one, singletons_where(&[(&apps, &[1], false)], inline)), StatusReturn::Off);
     assert_eq!(status(&two, singletons(&[(&apps, &[1, 2], true)])), StatusReturn::Off);
     assert_eq!(status(&one, singletons(&[(&apps, &[1], false)])), StatusReturn::Off);
     assert_eq!(status(&one, singletons(&[(&apps, &[1], true), (&apps, &[2], false)])), StatusReturn::Off);
@@ -110,6 +118,16 @@ fn the_status_of_one_edge_is_taken_away_when_there_is_not_one() {
         (&[(&apps, &[1, 2], true)], saying("2", &ready), Some("2"), false),
         (&[], saying("2", &ready), None, false),
     ] {
+        for (inline, how) in
+            [(&[][..], StatusReturn::Subresource), (&["replicasets.apps"], StatusReturn::Inline)]
+        {
+            let all = Arc::new(singletons_where(placements, inline));
+            let here = ClusterId::new(WORKSPACE);
+            let route = SingletonRoute::new(&here, DestinationId(9), all, Vec::new(), Digest::NONE, marks());
+            let wants = route.project(&source, &destination(9), &view).expect("decided");
+            let returned = wants.first().map_or(StatusReturn::Off, |want| want.policy.status);
+            assert_eq!(returned, if clears { how } else { StatusReturn::Off }, "{placements:?} {inline:?}");
+        }
         let all = Arc::new(singletons(placements));
         let here = ClusterId::new(WORKSPACE);
         let route = SingletonRoute::new(&here, DestinationId(9), all, Vec::new(), Digest::NONE, marks());
@@ -117,8 +135,6 @@ fn the_status_of_one_edge_is_taken_away_when_there_is_not_one() {
         let said = wants.first().map(|want| body(want)["metadata"]["annotations"].clone());
         let said = said.map(|said| said["kubestellar.io/executing-count"].clone());
         assert_eq!(said, count.map(Value::from), "{placements:?}");
-        let returns = wants.first().is_some_and(|want| want.policy.status == StatusReturn::Subresource);
-        assert_eq!(returns, clears, "{placements:?}");
         let report = route.report(&source, &source, &view).expect("decided");
         assert_eq!(report.map(|body| body.json.to_vec()), clears.then(|| b"null".to_vec()), "{placements:?}");
     }

@@ -2,6 +2,7 @@
 //! nothing changed, nothing is written. What a changed placement would withdraw at once is asked about, and what a deleted
 //! one placed goes with it, also if it was deleted while no center ran.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
@@ -9,6 +10,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::{ApiGroup, Discovery, verbs};
 use mailboat_testkit::wait_until;
 use serde_json::{Value, json};
 
@@ -58,7 +60,10 @@ async fn center_restart() {
     for mailbox in [&at_florin, &at_guilder] {
         all_say(mailbox, "second").await;
     }
-    let before = written(&workload, &[&at_florin, &at_guilder]).await;
+    let provider = fleet.at(&fleet.provider).await;
+    let places = [&at_florin, &at_guilder, &provider];
+    let slice = workload.get(SLICE).await.unwrap();
+    let before = at_rest(&places).await;
     let inventory = fleet.inventory().await;
     let spoken = [
         (&workload, "EdgePlacement", version(&workload, "EdgePlacement").await),
@@ -72,7 +77,9 @@ async fn center_restart() {
     for mailbox in [&at_florin, &at_guilder] {
         mailbox.until(("v1", "ConfigMap", NAMESPACE, "late"), "there", |_| true).await;
     }
-    assert_eq!(written(&workload, &[&at_florin, &at_guilder]).await, before, "something was written again");
+    let now = written(&places).await;
+    assert!(differing(&before, &now).is_empty(), "written again: {:#?}", differing(&before, &now));
+    assert_eq!(workload.get(SLICE).await.unwrap(), slice, "written again");
     // Nor does it take back what the last one said, only to say it once more.
     workload
         .until(PLACEMENT, "counting one more", |found| found["status"]["matchedObjectCount"] == ITEMS + 1)
@@ -213,18 +220,52 @@ async fn uids(place: &Place) -> BTreeMap<String, String> {
     items(place).await.into_iter().filter_map(named).collect()
 }
 
-/// The versions of all copies, and of the slice that says where they go.
-async fn written(workload: &Place, mailboxes: &[&Place]) -> BTreeMap<String, String> {
+/// What is written by itself all the time: who leads, and what happened.
+const NEVER_AT_REST: [&str; 2] = ["Event", "Lease"];
+/// Configurations: their status is the syncers' word, with a beat in it.
+const CONFIGURATIONS: [&str; 2] = ["EdgeSyncConfig", "SyncerConfig"];
+
+/// The versions of all that stands in these places, of whatever kind; of configurations what they say, but for what comes late.
+async fn written(places: &[&Place]) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
-    for (number, mailbox) in mailboxes.iter().enumerate() {
-        for map in items(mailbox).await {
-            let name = map.metadata.name.unwrap_or_default();
-            versions.insert(format!("{number} {name}"), map.metadata.resource_version.unwrap_or_default());
+    for place in places {
+        let served = Discovery::new(place.client.clone()).run().await.unwrap();
+        let kinds = served.groups().flat_map(ApiGroup::recommended_resources);
+        let kinds = kinds.filter(|(kind, can)| {
+            can.supports_operation(verbs::LIST) && !NEVER_AT_REST.contains(&kind.kind.as_str())
+        });
+        for (kind, _) in kinds {
+            let all: Api<DynamicObject> = Api::all_with(place.client.clone(), &kind);
+            for object in all.list(&ListParams::default()).await.unwrap() {
+                let named = object.metadata.name.unwrap_or_default();
+                let namespace = object.metadata.namespace.unwrap_or_default();
+                let name = format!("{} {}.{} {namespace}/{named}", place.path, kind.plural, kind.group);
+                let said = if CONFIGURATIONS.contains(&kind.kind.as_str()) {
+                    object.data["spec"].to_string().replace("\"late\",", "").replace(",\"late\"", "")
+                } else {
+                    object.metadata.resource_version.unwrap_or_default()
+                };
+                versions.insert(name, said);
+            }
         }
     }
-    let slice = workload.get(SLICE).await.unwrap();
-    versions.insert("slice".to_owned(), slice["metadata"]["resourceVersion"].to_string());
     versions
+}
+
+/// The same, when twice in a row nothing was written between.
+async fn at_rest(places: &[&Place]) -> BTreeMap<String, String> {
+    let before = RefCell::new(BTreeMap::new());
+    let waited = wait_until("nothing is written any more", SOON, async || {
+        let now = written(places).await;
+        let other = before.replace(now.clone());
+        if other == now { Ok(now) } else { Err(format!("{:?}", differing(&other, &now))) }
+    });
+    waited.await.unwrap_or_else(|late| panic!("{late}"))
+}
+
+/// What of all that stood there is not as it was.
+fn differing<'b>(before: &'b BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<&'b String> {
+    before.iter().filter(|(name, said)| now.get(*name) != Some(*said)).map(|(name, _)| name).collect()
 }
 
 fn is_ready(target: &Value) -> bool {

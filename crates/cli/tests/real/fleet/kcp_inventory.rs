@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EDGE, Fleet, Named};
+use super::{EDGE, Fleet, Named, text};
 use crate::harbor::{config_map, delete, namespace, put};
 use crate::program::mailboat;
 
@@ -71,14 +71,33 @@ async fn kcp_inventory() {
     let shown = mailboat(&fleet.admin(&path), &["get", "edges"]).await.well();
     assert!(shown.out.contains("ducat"), "{shown:#?}");
 
+    // What another Location would do is told before, as cautiously as that center is.
+    let mut elsewhere = location.clone();
+    elsewhere["metadata"]["labels"] = json!({ "mint": "elsewhere" });
+    let file = fleet.file("elsewhere.json");
+    std::fs::write(&file, elsewhere.to_string()).unwrap();
+    let plan = ["plan", "-f", text(&file), "--espw", &fleet.provider];
+    let planned = mailboat(&fleet.admin(&path), &plan).await.well();
+    assert!(planned.out.contains("delete") && planned.out.contains("mint/coin"), "{planned:#?}");
+    let careful = [&plan[..], &["--confirm-from", "1", "--confirm-over", "0"]].concat();
+    let planned = mailboat(&fleet.admin(&path), &careful).await.well();
+    assert!(planned.out.contains("await confirmation"), "{planned:#?}");
+
     delete(&workload.client, COIN).await;
     cluster.until_gone(COIN).await;
     workload.kubectl(&["delete", "edgeplacement", PLACEMENT.3]).await.well();
     syncer.kill().unwrap();
-    delete(&inventory.client, TARGET).await;
+    let remove = ["remove", "location", TARGET.3, "--imw", &path, "--espw", &fleet.provider];
+    let removed = mailboat(&fleet.admin("root"), &remove).await.well();
+    assert!(
+        removed.err.contains("SyncTarget ducat: removed") && removed.err.contains("Location ducat: removed"),
+        "{removed:#?}"
+    );
     let provider = fleet.at(&fleet.provider).await;
     let cluster = told["metadata"]["annotations"]["kcp.io/cluster"].as_str().unwrap();
     let mailbox = format!("{cluster}-mb-{uid}");
     provider.until_gone(("tenancy.kcp.io/v1alpha1", "Workspace", "", &mailbox)).await;
-    delete(&inventory.client, LOCATION).await;
+    for gone in [TARGET, LOCATION] {
+        inventory.until_gone(gone).await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EDGE, Fleet, Named};
+use super::{EDGE, Fleet, Named, Place};
 use crate::harbor::{namespace, patch, put};
 
 const KIOSK: Named<'_> = ("apps/v1", "Deployment", "market", "kiosk");
@@ -75,4 +75,56 @@ async fn singleton() {
     workload.until_gone(PLACEMENT).await;
     let as_before = |found: &Value| count(found).is_null() && found["status"].get("readyReplicas").is_none();
     workload.until(KIOSK, "neither counted nor with a status", as_before).await;
+    without_a_subresource(&workload, &florin, &guilder).await;
+}
+
+const DRAWER: Named<'_> = ("kiosk.mailboat.example/v1", "Drawer", "market", "drawer");
+const DRAWERS: Named<'_> = (EDGE, "EdgePlacement", "", "drawers");
+
+/// The same of a kind whose status is a part of the object like any other.
+async fn without_a_subresource(workload: &Place, florin: &Place, guilder: &Place) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "drawers.kiosk.mailboat.example" },
+        "spec": {
+            "group": "kiosk.mailboat.example", "scope": "Namespaced",
+            "names": { "plural": "drawers", "singular": "drawer", "kind": "Drawer", "listKind": "DrawerList" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    });
+    put(&workload.client, &definition).await;
+    let (version, kind, namespace, name) = DRAWER;
+    let drawer = json!({
+        "apiVersion": version, "kind": kind, "metadata": { "namespace": namespace, "name": name },
+        "spec": { "coins": 3 },
+    });
+    put(&workload.client, &drawer).await;
+    let placement = json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "drawers" },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "extended": "yes" } }],
+            "downsync": [{ "apiGroup": "kiosk.mailboat.example", "namespaces": ["market"] }],
+            "wantSingletonReportedState": true,
+        },
+    });
+    put(&workload.client, &placement).await;
+    guilder.until(DRAWER, "delivered", |copy| copy["spec"]["coins"] == 3).await;
+    patch(&guilder.client, DRAWER, json!({ "status": { "open": true } })).await;
+    let open = |found: &Value| count(found) == "1" && found["status"]["open"] == true;
+    let back = workload.until(DRAWER, "counted, with status", open).await;
+    assert_eq!(back["spec"], json!({ "coins": 3 }));
+    patch(&workload.client, DRAWERS, to(&json!({ "env": "prod" }))).await;
+    florin.until(DRAWER, "there", |_| true).await;
+    let bare = |found: &Value| count(found) == "2" && found["status"].get("open").is_none();
+    workload.until(DRAWER, "at two edges, without the status of one", bare).await;
+    workload.kubectl(&["delete", "edgeplacement", "drawers"]).await.well();
+    // The definition is the last of it to go.
+    let definition =
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "drawers.kiosk.mailboat.example");
+    for edge in [florin, guilder] {
+        edge.until_gone(definition).await;
+    }
 }

@@ -4,7 +4,8 @@
 use mailboat_api::names::export;
 use serde_json::{Value, json};
 
-use super::{EDGE, Fleet};
+use super::{EDGE, Fleet, Named};
+use crate::harbor::{delete, put};
 use crate::manifest::Answers;
 
 /// What is tried on a collection, and on one object in it.
@@ -45,15 +46,26 @@ async fn tenants() {
     // Each is somebody in their own place.
     assert_eq!(syncer.code(florin, "GET", "/api/v1/configmaps", &Value::Null).await, 200);
     assert_eq!(alice.code(&alices, "GET", "/api/v1/secrets", &Value::Null).await, 200);
-    // The syncer reads its mailbox, and writes nothing there but status and what is brought up.
-    for (group, kind) in KINDS {
-        for (verb, method, named) in
-            VERBS.iter().filter(|(verb, ..)| !matches!(*verb, "list" | "watch" | "get"))
-        {
-            let code = attempt(&syncer, florin, group, kind, verb, method, *named).await;
-            assert_eq!(code, 403, "the syncer may {verb} {kind} in its mailbox");
-        }
+    // The syncer reads its mailbox, and writes nothing there but status and what is brought up, whatever that is said to be.
+    writes_nothing(&syncer, florin).await;
+    let workload = fleet.at(&alices).await;
+    put(&workload.client, &hostile()).await;
+    let told =
+        |found: &Value| found["status"]["validationErrors"].as_array().is_some_and(|told| told.len() == 4);
+    workload.until(HOSTILE, "told what does not come up", told).await;
+    let role = ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "mailboat-syncer");
+    let granted = |found: &Value| found["rules"].to_string().contains("harmless.example");
+    fleet.mailbox("florin").await.until(role, "with a right over what may come up", granted).await;
+    writes_nothing(&syncer, florin).await;
+    for path in [
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+        "/apis/edge.kubestellar.io/v2alpha1/syncerconfigs",
+    ] {
+        let code = syncer.code(florin, "POST", path, &json!({ "metadata": { "name": "x" } })).await;
+        assert_eq!(code, 403, "the syncer may write {path} in its mailbox");
     }
+    delete(&workload.client, HOSTILE).await;
+
     for (who, is, places) in [
         (&syncer, "the syncer", [guilder, &fleet.provider, &fleet.inventory, &alices, &others]),
         (&alice, "alice", [guilder, &fleet.provider, &fleet.inventory, florin, &others]),
@@ -87,6 +99,37 @@ async fn tenants() {
     assert_eq!(alice.code(&alices, "POST", bindings, &bind(export::MAILBOX)).await, 403);
     let (kind, dry) = (bind(export::WORKLOAD), format!("{bindings}?dryRun=All"));
     assert_eq!(alice.code(&alices, "POST", &dry, &kind).await, 201);
+}
+
+const HOSTILE: Named<'_> = (EDGE, "EdgePlacement", "", "hostile");
+
+/// A placement that asks for rights over a mailbox in the name of what comes up, and for one that it may have.
+fn hostile() -> Value {
+    let upsync = |group: &str, resource: &str| json!({ "apiGroup": group, "resources": [resource], "namespaces": ["*"], "names": ["*"] });
+    json!({
+        "apiVersion": EDGE, "kind": "EdgePlacement", "metadata": { "name": "hostile" },
+        "spec": {
+            "locationSelectors": [{ "matchLabels": { "loc-name": "florin" } }],
+            "upsync": [
+                upsync("*", "*"),
+                upsync("*", "clusterrolebindings"),
+                upsync("edge.kubestellar.io", "syncerconfigs"),
+                upsync("", "serviceaccounts/token"),
+                upsync("harmless.example", "things"),
+            ],
+        },
+    })
+}
+
+async fn writes_nothing(syncer: &Answers<'_>, mailbox: &str) {
+    for (group, kind) in KINDS {
+        for (verb, method, named) in
+            VERBS.iter().filter(|(verb, ..)| !matches!(*verb, "list" | "watch" | "get"))
+        {
+            let code = attempt(syncer, mailbox, group, kind, verb, method, *named).await;
+            assert_eq!(code, 403, "the syncer may {verb} {kind} in its mailbox");
+        }
+    }
 }
 
 fn answers<'a>(fleet: &Fleet, token: &str) -> Answers<'a> {
