@@ -33,6 +33,18 @@ pub enum Evidence {
     Deselected(Deselected),
 }
 
+impl Evidence {
+    /// Whether it is enough to act on: a fresh look confirmed what it takes an event to begin with, or the whole configuration
+    /// says so.
+    pub fn is_confirmed(&self) -> bool {
+        match self {
+            Self::SourceGone(gone) => gone.is_confirmed(),
+            Self::SourceDeleting(deleting) => deleting.is_confirmed(),
+            Self::Deselected(_) => true,
+        }
+    }
+}
+
 /// The source is gone: by a proof from the store, and, before anything is deleted, by a fresh look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceGone {
@@ -242,11 +254,7 @@ impl Warrant {
     /// A warrant, if the evidence carries one: confirmed where it must be, for an object that bears our owner's
     /// mark, is not to be left, and is not being deleted already.
     pub fn new(why: &Evidence, target: &Object, mark: &Mark, owner: &OwnerId) -> Option<Self> {
-        let carries = match why {
-            Evidence::SourceGone(gone) => gone.is_confirmed() || broken(Mutation::ActOnTheEvent),
-            Evidence::SourceDeleting(deleting) => deleting.is_confirmed() || broken(Mutation::ActOnTheEvent),
-            Evidence::Deselected(_) => true,
-        };
+        let carries = why.is_confirmed() || broken(Mutation::ActOnTheEvent);
         let goes = !mark.leave && !mark.overlay && !target.deleting;
         (carries && mark.owner == *owner && goes).then(|| Self {
             uid: target.uid.clone(),

@@ -25,6 +25,7 @@ mod scale;
 mod server;
 mod sought;
 mod standing;
+mod staying;
 mod telling;
 mod unclaimed;
 mod warrants;

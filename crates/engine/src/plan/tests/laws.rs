@@ -213,18 +213,21 @@ fn is_lawful(slot: &Slot<'_>, action: &Action) -> Result<(), &'static str> {
             law(matches!(slot.wanted, Wanted::No(_)), "deletes what is wanted")?;
             law(slot.permit == Permit::Open, "deletes against the breaker")?;
             law(!matches!(slot.marked, Marked::Ours(mark) if mark.leave), "deletes what stays")?;
-            let looked = match warrant.why() {
-                Evidence::SourceGone(gone) => gone.is_confirmed(),
-                Evidence::SourceDeleting(deleting) => deleting.is_confirmed(),
-                Evidence::Deselected(_) => true,
-            };
-            law(looked, "deletes without a fresh look")
+            law(warrant.why().is_confirmed(), "deletes without a fresh look")
         }
         Action::Release { uid, version } | Action::LetGo { uid, version } => {
             law(is_of_the_target(slot, uid, *version), "lets go of another than was seen")?;
             law(bears_fields_of_ours(slot), "releases what is not ours")?;
-            let asked = slot.proof == Proof::NotOurs || matches!(slot.wanted, Wanted::No(_));
-            law(asked, "lets go of what is wanted and ours")?;
+            if slot.proof != Proof::NotOurs {
+                let Wanted::No(evidence) = &slot.wanted else {
+                    return Err("lets go of what is wanted and ours");
+                };
+                law(evidence.is_confirmed(), "lets go without a fresh look")?;
+                let asked = slot.permit == Permit::Open || !is_ours(slot);
+                law(asked, "lets go of a copy against the breaker")?;
+                let stays = matches!(slot.marked, Marked::Ours(mark) if mark.leave || mark.overlay);
+                law(stays, "lets go of what is to be deleted")?;
+            }
             law(
                 slot.apply || matches!(action, Action::Release { .. }),
                 "lets go by an apply where there is none",
@@ -271,7 +274,8 @@ fn is_lawful(slot: &Slot<'_>, action: &Action) -> Result<(), &'static str> {
                 Wanted::No(Evidence::SourceDeleting(one)) => !one.is_confirmed() && one.source() == source,
                 _ => false,
             };
-            law(open && present && is_ours(slot), "looks at a source for nothing")
+            law(open && present && bears_fields_of_ours(slot), "looks at a source for nothing")?;
+            law(slot.permit == Permit::Open || !is_ours(slot), "looks for what may not go yet")
         }
     }
 }
