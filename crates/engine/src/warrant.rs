@@ -92,6 +92,11 @@ impl SourceGone {
         Ok(Self { looked_at: Some(first), confirmed, disputed: false, ..self })
     }
 
+    /// Whether it is of the same going of the same source, whatever was found out about it: one that came back goes anew.
+    pub fn is_that(&self, other: &Self) -> bool {
+        self.source == other.source && self.absence == other.absence
+    }
+
     /// When the next look is due, if one found that it alone is gone and that is not enough.
     pub fn look_again_at(&self) -> Option<u64> {
         self.looked_at.filter(|_| !self.is_confirmed()).map(|first| first + LOOK_AGAIN_AFTER)
@@ -183,9 +188,13 @@ impl SourceDeleting {
     /// back.
     #[must_use]
     pub fn remembering(self, before: Option<&Self>) -> Self {
-        let same = |before: &&Self| before.source == self.source && before.uid == self.uid;
-        let confirmed = before.filter(same).is_some_and(|before| before.confirmed);
+        let confirmed = before.filter(|before| self.is_that(before)).is_some_and(|before| before.confirmed);
         Self { confirmed, ..self }
+    }
+
+    /// Whether it is of the same object.
+    pub fn is_that(&self, other: &Self) -> bool {
+        self.source == other.source && self.uid == other.uid
     }
 
     /// The same, after a fresh look.

@@ -355,7 +355,13 @@ impl Engine {
                 if let (Action::Deliver { .. }, Some(want)) = (&action, want) {
                     self.remember_alone(id, want);
                 }
-                Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status, carries }))
+                Some(self.launch(
+                    now,
+                    id,
+                    Work::Act(action),
+                    call,
+                    Aims { intent, status, carries, sought: None },
+                ))
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {

@@ -13,6 +13,7 @@ mod emptied;
 mod faults;
 mod finalizers;
 mod hazards;
+mod looks;
 mod order;
 mod overlay;
 mod ownership;
