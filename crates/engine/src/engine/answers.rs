@@ -12,6 +12,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::carry::Work;
+use super::faults::Hand;
 use super::flights::{Aims, Flight};
 use super::{Engine, Next};
 use crate::mutation::{Mutation, broken};
@@ -77,7 +78,7 @@ impl Engine {
                 state.record.ours = written.hands.ours;
                 if let Some(odd) = state.record.odd.said() {
                     // What was met and let go of, and is written by its uid all the same, was adopted: it is ours now.
-                    (odd.differs_at, odd.foreign) = (None, None);
+                    (odd.differs_at, odd.foreign, odd.undone) = (None, None, false);
                 }
                 if let Some(passing) = state.passing.said() {
                     passing.fresh = None;
@@ -110,14 +111,16 @@ impl Engine {
                 if let Seen::Present(target) = store.get(&state.key) {
                     if would.content == target.content {
                         if let Some(odd) = state.record.odd.said() {
-                            odd.fights = 0;
+                            (odd.fights, odd.undone) = (0, false);
                         }
                         state.record.result = target.content;
                         state.record.ours = target.hands.ours;
                     } else {
                         state.record.odd.differs_at = Some(target.version);
-                        let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
-                        self.fought(now, id, hand.as_deref());
+                        if !state.record.odd.undone {
+                            let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
+                            self.fought(now, id, flight.aims.intent, Hand::Rewrites(hand.as_deref()));
+                        }
                     }
                 }
             }

@@ -11,6 +11,7 @@ mod delivery;
 mod documents;
 mod emptied;
 mod faults;
+mod fights;
 mod finalizers;
 mod hazards;
 mod looks;
