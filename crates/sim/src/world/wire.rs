@@ -93,6 +93,7 @@ impl World<'_> {
                     self.report.writes += 1;
                     self.trace(&format!("{:?} of {}", call.verb, call.key));
                     self.oracle.carried_out(&self.servers, &call, &done, built_on, &mut self.report)?;
+                    self.servers.changes_hands(&call, &done);
                     if reply_is_lost || !lives {
                         self.report.cut_short += self.oracle.reply_lost(&call.key);
                     }
