@@ -91,7 +91,7 @@ impl Servers {
         let was_ours = done.before.as_ref().is_some_and(|before| before.uid == now.uid && is_marked(before));
         if is_foreign && is_marked(&now) && matches!(call.verb, Verb::Apply { force: true, .. }) {
             self.truth.foreign.remove(&call.key);
-        } else if !is_foreign && was_ours && !is_marked(&now) {
+        } else if was_ours && !is_marked(&now) && (!is_foreign || self.truth.was_let_go(&call.key)) {
             let (uid, spec) = (now.uid.clone(), now.body()["spec"].clone());
             self.truth.foreign.insert(call.key.clone(), Foreign { uid, spec, left: true });
         }

@@ -15,6 +15,7 @@ use crate::script::Workspace;
 use crate::servers::{
     Done, Servers, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin, workspace_of,
 };
+use crate::tally::withdraws;
 use crate::truth::{Ending, Read};
 use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
@@ -39,6 +40,8 @@ pub(crate) struct Oracle {
     finalized: BTreeSet<Key>,
     /// Some list of the center showed its past.
     past_shown: bool,
+    /// The servers of which some list showed the past.
+    pasts: BTreeSet<usize>,
     starts_since_restore: Option<u64>,
 }
 
@@ -90,7 +93,7 @@ impl Oracle {
         let Some(before) = &done.before else { return Ok(()) };
         let foreign = servers.truth.foreign.get(&call.key).is_some_and(|known| known.uid == before.uid);
         if foreign {
-            return self.foreign_written(servers, call, before);
+            return self.foreign_written(servers, call, before, report);
         }
         if let Verb::Delete { uid, .. } = &call.verb {
             report.deletions += 1;
@@ -112,7 +115,13 @@ impl Oracle {
 
     /// An object that users made at an edge is met by a first delivery, which is let go at once, and by nothing
     /// else.
-    fn foreign_written(&mut self, servers: &Servers, call: &Call, before: &Stored) -> Result<(), String> {
+    fn foreign_written(
+        &mut self,
+        servers: &Servers,
+        call: &Call,
+        before: &Stored,
+        report: &mut Report,
+    ) -> Result<(), String> {
         if self.unaware.contains(&call.key) {
             return Ok(());
         }
@@ -122,6 +131,20 @@ impl Oracle {
             }
             Verb::Apply { force: false, .. } => {
                 self.met.insert(call.key.clone());
+                Ok(())
+            }
+            // One that was ours and was let go of is still by our hand: the mark alone is taken back.
+            Verb::Merge { .. } if withdraws(call).is_some() && servers.truth.was_let_go(&call.key) => {
+                self.met.remove(&call.key);
+                let now = servers.get(&call.key).filter(|now| now.uid == before.uid && !is_marked(now));
+                now.map(|_| ()).ok_or_else(|| format!("{} is foreign and was not let go", call.key))
+            }
+            // A list of the past shows it with our mark, and nobody can tell that from a list of now: it is ours again.
+            Verb::Apply { force: true, .. }
+                if servers.truth.was_let_go(&call.key)
+                    && self.pasts.contains(&Servers::of(&call.key.cluster)) =>
+            {
+                report.unknowable += 1;
                 Ok(())
             }
             // It was asked for.
@@ -186,9 +209,17 @@ impl Oracle {
         self.starts_since_restore.get_or_insert(0);
     }
 
+    /// A list of a server showed its past.
+    pub(crate) fn showed_its_past(&mut self, server: usize) {
+        self.pasts.insert(server);
+        if server == 0 {
+            self.center_showed_its_past();
+        }
+    }
+
     /// A list of the center showed its past, as after a restored backup. Who saw this cannot tell from then on whether
     /// what is missing was deleted, and says so.
-    pub(crate) fn center_showed_its_past(&mut self) {
+    fn center_showed_its_past(&mut self) {
         self.past_shown = true;
     }
 

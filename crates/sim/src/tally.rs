@@ -273,7 +273,7 @@ impl Tally {
 }
 
 /// Which object a call deletes, or lets go of.
-fn withdraws(call: &Call) -> Option<Uid> {
+pub(crate) fn withdraws(call: &Call) -> Option<Uid> {
     match &call.verb {
         Verb::Delete { uid, .. } => Some(uid.clone()),
         Verb::Merge { body, .. } => {

@@ -215,6 +215,11 @@ impl Truth {
         })
     }
 
+    /// Whether what stands in a slot is no longer ours, and was.
+    pub(crate) fn was_let_go(&self, slot: &Key) -> bool {
+        self.foreign.get(slot).is_some_and(|foreign| foreign.left)
+    }
+
     fn note(&mut self) {
         let state = State { placements: self.placements.clone(), sources: self.sources.clone() };
         self.history.push(Arc::new(state));

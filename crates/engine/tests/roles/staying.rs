@@ -62,6 +62,32 @@ fn h16_what_stays_is_followed_again_when_its_source_comes_back_with_its_binding(
     assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Settled));
 }
 
+/// As a list of the past hides it from a process that starts. What was let go of bears no mark and is another's by now, but all
+/// that stands in it is still by our hand: to take back what only we had put there would leave it empty.
+#[test]
+fn what_was_let_go_of_and_is_met_unseen_keeps_what_is_in_it() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    configure(&mut world, leaving(&[FLORIN]));
+    known(&mut world);
+    world.run();
+    world.engine.configure(&world.store, &RouteId(Name::new("p1")), None);
+    world.run();
+    let left = world.object(&copy()).unwrap().clone();
+    assert!(left["metadata"]["labels"].get("mailboat.dev/owner").is_none(), "{left}");
+    world.now += 60_000;
+    world.restart_following(|at| if at == "florin" { vec!["namespaces"] } else { KINDS.to_vec() });
+    world.begin_to_follow("florin", "configmaps", Filter::All);
+    world.last_page("florin", "configmaps", 1);
+    configure(&mut world, leaving(&[FLORIN]));
+    known(&mut world);
+    world.run_for(60_000);
+    let now = world.object(&copy()).unwrap().clone();
+    assert_eq!(now["data"], left["data"], "{:?}", written(&mut world));
+    assert!(now["metadata"]["labels"].get("mailboat.dev/owner").is_none(), "{now}");
+    assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Foreign)));
+}
+
 #[test]
 fn h16_a_configuration_that_lets_go_of_much_that_stays_is_asked_about_first() {
     let mut world = world();

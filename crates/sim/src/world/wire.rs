@@ -161,9 +161,7 @@ impl World<'_> {
             *left -= 1;
             version = ListVersion::Exact(Version(machine.version().0.saturating_sub(3).max(1)));
             shows = shows.map(|_| 1);
-            if server == 0 {
-                self.oracle.center_showed_its_past();
-            }
+            self.oracle.showed_its_past(server);
         }
         // All pages of a list show what its first one does.
         let process = self.process.as_mut();
