@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mailboat_object::edit::Edit;
 use mailboat_object::json::Raw;
-use mailboat_object::key::{Key, KindId, Name, Version};
+use mailboat_object::key::{Key, KindId, Name, Uid, Version};
 use mailboat_object::merge::{diff, three_way};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Part, Propagation, Verb};
@@ -72,13 +72,7 @@ pub fn compose(parts: &Parts<'_>) -> Composed {
             dry_run: false,
         }),
         Action::Release { uid, version } => match parts.marks {
-            Some(marks) => {
-                let mut patch = marks.remove();
-                marks.last_state().remove(&mut patch);
-                patch["metadata"]["uid"] = Value::from(uid.to_string());
-                patch["metadata"]["resourceVersion"] = Value::from(version.to_string());
-                merge(parts.key, parts.manager, Part::Whole, &patch)
-            }
+            Some(marks) => Composed::Call(release(parts.key, parts.manager, &**marks, uid, *version)),
             None => Composed::Nothing,
         },
         Action::LetGo { version, .. } => match parts.target {
@@ -93,6 +87,16 @@ pub fn compose(parts: &Parts<'_>) -> Composed {
 /// Reads an object as it was right before a version of it.
 pub fn look_before(key: &Key, version: Version) -> Call {
     let verb = Verb::GetAt(Version(version.0.saturating_sub(1)));
+    Call { key: key.clone(), verb, part: Part::Whole, dry_run: false }
+}
+
+/// Takes our mark off an object as it was seen, and leaves all else in it.
+pub fn release(key: &Key, manager: &Name, marks: &dyn Marks, uid: &Uid, version: Version) -> Call {
+    let mut patch = marks.remove();
+    marks.last_state().remove(&mut patch);
+    patch["metadata"]["uid"] = Value::from(uid.to_string());
+    patch["metadata"]["resourceVersion"] = Value::from(version.to_string());
+    let verb = Verb::Merge { body: bytes(&patch), manager: manager.clone() };
     Call { key: key.clone(), verb, part: Part::Whole, dry_run: false }
 }
 

@@ -7,6 +7,8 @@
 pub enum Mutation {
     /// A source that is gone withdraws its copies without a fresh look.
     ActOnTheEvent,
+    /// A source that is gone takes our mark off what stays, without a fresh look.
+    ReleaseOnTheEvent,
     /// What nobody claims is withdrawn before the configuration is known as a whole.
     HalfAConfiguration,
     /// A source of which nothing is known is taken for one that nobody selects.

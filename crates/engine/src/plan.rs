@@ -14,6 +14,7 @@ pub use self::terms::{
     Wait, Wanted,
 };
 use crate::mark::{Mark, Marked};
+use crate::mutation::{Mutation, broken};
 use crate::record::Record;
 use crate::want::{Adopt, Delivery, StatusReturn, Want};
 use crate::warrant::{Evidence, Warrant};
@@ -281,30 +282,45 @@ fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &M
     if matches!(slot.ready, Ready::Resting | Ready::Rejected) {
         return waiting(Wait::Rest);
     }
-    // The object is another's: our fields go, and it stays.
+    // Fields on an object of another can be put on it again. What was a copy and is nobody's from then on is never ours again,
+    // no more than what is deleted: so the breaker is asked about both.
+    if !mark.overlay {
+        match slot.permit {
+            Permit::Pending => return waiting(Wait::Scope),
+            Permit::Held(change) => return Plan { verdict: Verdict::Held(change), actions: smallvec![] },
+            Permit::Open => {}
+        }
+    }
+    let goes = if mark.leave || mark.overlay {
+        // It was to stay, whatever becomes of its source or of the configuration: what we put on it goes.
+        let looked = evidence.is_confirmed() || broken(Mutation::ReleaseOnTheEvent);
+        looked.then(|| take_off(slot, target, mark))
+    } else {
+        Warrant::new(evidence, target, mark, slot.owner).map(Action::Delete)
+    };
+    goes.map_or_else(|| look_first(slot, evidence), |action| acting([action]))
+}
+
+/// Takes off what we put on what stays.
+fn take_off(slot: &Slot<'_>, target: &Object, mark: &Mark) -> Action {
+    let (uid, version) = (target.uid.clone(), target.version);
     if mark.overlay && slot.apply {
-        return acting([Action::LetGo { uid: target.uid.clone(), version: target.version }]);
+        // The object is another's: our fields go, and it stays.
+        Action::LetGo { uid, version }
+    } else {
+        Action::Release { uid, version }
     }
-    // The copy was to stay, whatever becomes of its source or of the configuration.
-    if mark.leave || mark.overlay {
-        return acting([Action::Release { uid: target.uid.clone(), version: target.version }]);
-    }
-    match slot.permit {
-        Permit::Pending => return waiting(Wait::Scope),
-        Permit::Held(change) => return Plan { verdict: Verdict::Held(change), actions: smallvec![] },
-        Permit::Open => {}
-    }
-    match Warrant::new(evidence, target, mark, slot.owner) {
-        Some(warrant) => acting([Action::Delete(warrant)]),
-        // What the evidence lacks is a fresh look.
-        None => match evidence {
-            Evidence::SourceGone(_) | Evidence::SourceDeleting(_) if slot.telling == Telling::Away => {
-                waiting(Wait::SourceCluster)
-            }
-            Evidence::SourceGone(gone) => acting([Action::ConfirmGone(gone.source().clone())]),
-            Evidence::SourceDeleting(deleting) => acting([Action::ConfirmGone(deleting.source().clone())]),
-            Evidence::Deselected(_) => waiting(Wait::Scope),
-        },
+}
+
+/// What the evidence lacks is a fresh look: an event is no more than a reason to take one (H3).
+fn look_first(slot: &Slot<'_>, evidence: &Evidence) -> Plan {
+    match evidence {
+        Evidence::SourceGone(_) | Evidence::SourceDeleting(_) if slot.telling == Telling::Away => {
+            waiting(Wait::SourceCluster)
+        }
+        Evidence::SourceGone(gone) => acting([Action::ConfirmGone(gone.source().clone())]),
+        Evidence::SourceDeleting(deleting) => acting([Action::ConfirmGone(deleting.source().clone())]),
+        Evidence::Deselected(_) => waiting(Wait::Scope),
     }
 }
 

@@ -38,10 +38,14 @@ pub struct Oddity {
     pub unclear_at: Option<Version>,
     /// The version at which a comparison by the server showed a difference.
     pub differs_at: Option<Version>,
-    /// How often in a row somebody else rewrote what we own.
+    /// A copy of ours that stood there is gone, and we did not delete it: that is yet to be counted.
+    pub taken: bool,
+    /// How often in a row somebody else rewrote what we own, or deleted it.
     pub fights: u8,
     /// When that last happened, in milliseconds.
     pub fought_at: u64,
+    /// It was not put right since: what is found as it was left is no other round.
+    pub undone: bool,
 }
 
 impl Record {
@@ -64,8 +68,10 @@ impl Seldom for Oddity {
             foreign: None,
             unclear_at: None,
             differs_at: None,
+            taken: false,
             fights: 0,
             fought_at: 0,
+            undone: false,
         };
         &NOTHING
     }
@@ -75,6 +81,7 @@ impl Seldom for Oddity {
             && self.foreign.is_none()
             && self.unclear_at.is_none()
             && self.differs_at.is_none()
+            && !self.taken
             && self.fights == 0
     }
 }

@@ -390,6 +390,15 @@ impl SlotState {
         }
     }
 
+    /// Nothing stands there any more. Whether another hand took what we made is asked when it is planned.
+    pub(crate) fn notes_gone(&mut self) {
+        let Some(gone) = self.record.uid.take() else { return };
+        let by_us = self.passing.written.as_ref() == Some(&Written::Ended(gone));
+        if !by_us && !self.claims.is_empty() {
+            self.record.odd.taken = true;
+        }
+    }
+
     /// Gives back the room of what is over.
     pub fn tidy(&mut self) {
         self.passing.tidy();

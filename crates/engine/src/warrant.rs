@@ -33,6 +33,18 @@ pub enum Evidence {
     Deselected(Deselected),
 }
 
+impl Evidence {
+    /// Whether it is enough to act on: a fresh look confirmed what it takes an event to begin with, or the whole configuration
+    /// says so.
+    pub fn is_confirmed(&self) -> bool {
+        match self {
+            Self::SourceGone(gone) => gone.is_confirmed(),
+            Self::SourceDeleting(deleting) => deleting.is_confirmed(),
+            Self::Deselected(_) => true,
+        }
+    }
+}
+
 /// The source is gone: by a proof from the store, and, before anything is deleted, by a fresh look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceGone {
@@ -78,6 +90,11 @@ impl SourceGone {
         let enough = self.seen_live() || asked >= first + LOOK_AGAIN_AFTER;
         let confirmed = enough.then_some(Confirmed { at: asked });
         Ok(Self { looked_at: Some(first), confirmed, disputed: false, ..self })
+    }
+
+    /// Whether it is of the same going of the same source, whatever was found out about it: one that came back goes anew.
+    pub fn is_that(&self, other: &Self) -> bool {
+        self.source == other.source && self.absence == other.absence
     }
 
     /// When the next look is due, if one found that it alone is gone and that is not enough.
@@ -171,9 +188,13 @@ impl SourceDeleting {
     /// back.
     #[must_use]
     pub fn remembering(self, before: Option<&Self>) -> Self {
-        let same = |before: &&Self| before.source == self.source && before.uid == self.uid;
-        let confirmed = before.filter(same).is_some_and(|before| before.confirmed);
+        let confirmed = before.filter(|before| self.is_that(before)).is_some_and(|before| before.confirmed);
         Self { confirmed, ..self }
+    }
+
+    /// Whether it is of the same object.
+    pub fn is_that(&self, other: &Self) -> bool {
+        self.source == other.source && self.uid == other.uid
     }
 
     /// The same, after a fresh look.
@@ -242,11 +263,7 @@ impl Warrant {
     /// A warrant, if the evidence carries one: confirmed where it must be, for an object that bears our owner's
     /// mark, is not to be left, and is not being deleted already.
     pub fn new(why: &Evidence, target: &Object, mark: &Mark, owner: &OwnerId) -> Option<Self> {
-        let carries = match why {
-            Evidence::SourceGone(gone) => gone.is_confirmed() || broken(Mutation::ActOnTheEvent),
-            Evidence::SourceDeleting(deleting) => deleting.is_confirmed() || broken(Mutation::ActOnTheEvent),
-            Evidence::Deselected(_) => true,
-        };
+        let carries = why.is_confirmed() || broken(Mutation::ActOnTheEvent);
         let goes = !mark.leave && !mark.overlay && !target.deleting;
         (carries && mark.owner == *owner && goes).then(|| Self {
             uid: target.uid.clone(),

@@ -305,7 +305,6 @@ fn own_namespace(id: &str) -> Vec<Rule> {
     vec![
         Rule::new(&[""], &["secrets"], &["get", "patch"]).named(id),
         Rule::new(&[""], &["configmaps"], &keeps),
-        Rule::new(&["coordination.k8s.io"], &["leases"], &keeps),
         Rule::new(&["", "events.k8s.io"], &["events"], &["create", "patch"]),
     ]
 }

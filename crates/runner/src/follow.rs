@@ -20,11 +20,12 @@ use mailboat_object::key::{KindId, Name};
 use mailboat_object::object::Limits;
 use mailboat_object::wire::{Fault, FaultKind};
 use mailboat_store::{
-    Definition, FeedId, Filter, Follower, Input, Keep, Moment, News, Now, PlaceId, Random, Seen, Settings,
-    Store, Turn, Unopened,
+    Definition, FeedId, Filter, Follower, Input, Keep, News, Now, PlaceId, Random, Seen, Settings, Store,
+    Turn, Unopened,
 };
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::definition::{Definitions, defines_kinds};
 use crate::fetch::{Event, Names, carry_out, next_line};
 
@@ -68,7 +69,7 @@ pub struct Followers {
     running: FuturesUnordered<Abortable<BoxFuture<'static, Done>>>,
     /// What ended while the request for the next page went out.
     held: Option<Done>,
-    begun: Instant,
+    clock: Clock,
     calendar: Calendar,
     random: Random,
 }
@@ -121,7 +122,7 @@ impl Followers {
             places: BTreeMap::new(),
             running: FuturesUnordered::new(),
             held: None,
-            begun: Instant::now(),
+            clock: Clock::new(),
             calendar: Arc::new(seconds_since_1970),
             random: Random::new(seed),
         }
@@ -139,8 +140,7 @@ impl Followers {
 
     /// The time, as followers are told it.
     pub fn now(&self) -> Now {
-        let mono = Moment(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
-        Now { mono, wall_seconds: (self.calendar)() }
+        Now { mono: self.clock.now(), wall_seconds: (self.calendar)() }
     }
 
     /// The calendar is another than this machine's.
@@ -175,7 +175,7 @@ impl Followers {
             transport,
             current: None,
             ahead: None,
-            read_at: self.begun,
+            read_at: self.clock.begun(),
             again: None,
             unserved: false,
             definitions: Definitions::default(),
@@ -262,7 +262,7 @@ impl Followers {
     /// The request for the page after the one that just came, if there is one.
     fn page_ahead(&self, done: &Done) -> Option<(FeedId, Ahead)> {
         let Done::Fetched { id, turn, event: Event::Page(body) } = done else { return None };
-        let begun = self.begun;
+        let instant = self.clock.instants();
         let feed = self.feeds.get(id)?;
         if feed.follower.turn() != *turn {
             return None;
@@ -270,11 +270,10 @@ impl Followers {
         let fetch = feed.follower.after(body)?;
         let mailboat_store::Fetch::List { continue_token: Some(token), .. } = &fetch else { return None };
         let token = token.clone();
-        let deadline = feed.follower.deadline().map(|moment| instant(begun, moment));
+        let deadline = feed.follower.deadline().map(instant);
         let names = Names::of(&feed.definition);
         let transport = feed.transport.clone();
-        let fetch =
-            carry_out(transport, id.kind.clone(), names, fetch, deadline, |moment| instant(begun, moment))?;
+        let fetch = carry_out(transport, id.kind.clone(), names, fetch, deadline, instant)?;
         Some((id.clone(), Ahead { token, fetch }))
     }
 
@@ -357,7 +356,7 @@ impl Followers {
                 return;
             }
         }
-        let deadline = feed.follower.deadline().map(|moment| instant(self.begun, moment));
+        let deadline = feed.follower.deadline().map(self.clock.instants());
         let on = id.clone();
         let next = next_line(lines, deadline).map(move |event| Done::Fetched { id: on, turn, event });
         let handle = self.spawn(next.boxed());
@@ -381,8 +380,8 @@ impl Followers {
         if matches!(fetch, mailboat_store::Fetch::List { .. } | mailboat_store::Fetch::Probe { .. }) {
             feed.read_at = Instant::now();
         }
-        let begun = self.begun;
-        let deadline = feed.follower.deadline().map(|moment| instant(begun, moment));
+        let instant = self.clock.instants();
+        let deadline = feed.follower.deadline().map(instant);
         let names = Names::of(&feed.definition);
         let transport = feed.transport.clone();
         let fetch = match (feed.ahead.take(), &fetch) {
@@ -391,9 +390,7 @@ impl Followers {
             {
                 Some(ahead.fetch)
             }
-            _ => {
-                carry_out(transport, id.kind.clone(), names, fetch, deadline, |moment| instant(begun, moment))
-            }
+            _ => carry_out(transport, id.kind.clone(), names, fetch, deadline, instant),
         };
         let Some(fetch) = fetch else {
             self.unfollow(id);
@@ -528,9 +525,4 @@ impl Feed {
 
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// A follower's moment on our clock; a millisecond later, so that it has passed when we wake.
-fn instant(begun: Instant, moment: Moment) -> Instant {
-    begun + Duration::from_millis(moment.0.saturating_add(1))
 }

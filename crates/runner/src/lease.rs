@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::clock::clock;
 use crate::election::{Candidate, Step, Times};
 
 /// A request for the Lease that takes longer than this is of no use any more.
@@ -46,7 +47,7 @@ pub fn identity() -> String {
 
 /// Whether writes may pass now. Shared by the one who keeps the lease and all who write.
 pub struct Gate {
-    /// Open until this moment of [`clock`].
+    /// Open until this moment of [`clock`]: a leader that was suspended must not believe that no time has passed.
     until: AtomicU64,
     state: watch::Sender<State>,
     word: Mutex<Word>,
@@ -287,18 +288,6 @@ async fn ask(transport: &dyn Transport, election: &Election, step: &Step) -> Res
         Ok(answer) => answer,
         Err(_) => Err(Fault::new(FaultKind::Retry(None), "the server did not answer in time")),
     }
-}
-
-/// A clock that only goes forward and does not stand still while the machine sleeps: a leader that was suspended must not
-/// believe that no time has passed.
-fn clock() -> Moment {
-    #[cfg(target_os = "linux")]
-    let id = rustix::time::ClockId::Boottime;
-    #[cfg(not(target_os = "linux"))]
-    let id = rustix::time::ClockId::Monotonic;
-    let time = rustix::time::clock_gettime(id);
-    let milliseconds = time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000;
-    Moment(milliseconds)
 }
 
 fn now() -> Now {

@@ -8,13 +8,14 @@
 //! **Never here:** a decision. When to list, to watch, to wait or to give up, and what an answer means for an
 //! object, is said by the state machines; how a request is sent and what a failure is, by `cluster`.
 //!
-//! Reading order: [`follow`] (the loop), [`fetch`] (one read as a future), [`definition`] (which change of which
+//! Reading order: [`follow`] (the loop), [`clock`] (what time it is), [`fetch`] (one read as a future), [`definition`] (which change of which
 //! object redefines a kind), [`carry`] (the engine's wishes as requests), [`look`] (a fresh look at a source), [`process`]
 //! (all of it, with a role), [`ways`] (how what a role names is reached); [`election`] and [`lease`] (who may write);
 //! [`health`], [`metrics`] and [`listen`] (what a
 //! process says of itself), [`signal`] (when it is asked to end).
 
 pub mod carry;
+mod clock;
 pub mod definition;
 pub mod election;
 mod fetch;

@@ -143,7 +143,7 @@ impl Metrics {
         self.own.lag.observe(lag.as_secs_f64());
     }
 
-    /// An object is put off because another hand keeps rewriting it (H24).
+    /// An object is put off because another hand keeps rewriting or deleting it (H24).
     pub(crate) fn contended(&self) {
         self.own.contended.inc();
     }

@@ -21,8 +21,9 @@ pub struct Failure {
 }
 
 /// What failures are told apart by: their sentences without what differs from one object to the next.
-const SORTS: [&str; 9] = [
+const SORTS: [&str; 10] = [
     "deleted wrongly",
+    "let go of wrongly",
     "is foreign",
     "is missing",
     "still there",

@@ -21,6 +21,7 @@ pub mod script;
 mod claims;
 mod definitions;
 mod failure;
+pub mod manners;
 mod namespaces;
 mod oracle;
 mod process;

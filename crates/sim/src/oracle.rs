@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use mailboat_machinery::Stored;
 use mailboat_object::key::Key;
 use mailboat_object::wire::{Call, Verb};
+use serde_json::Value;
 
 use crate::Report;
+use crate::manners::is_to_stay;
 use crate::process::Process;
 use crate::roles::{MANAGER, boats, edge, key, namespaces};
 use crate::script::Workspace;
 use crate::servers::{
-    Done, Servers, foreign_spec, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin,
-    workspace_of,
+    Done, Servers, is_marked, origin_of, prefix_of, source_key, standing, version_of_origin, workspace_of,
 };
+use crate::tally::withdraws;
 use crate::truth::{Ending, Read};
 use crate::waiting::{bears_finalizer, writes_finalizers_alone};
 
@@ -38,6 +40,8 @@ pub(crate) struct Oracle {
     finalized: BTreeSet<Key>,
     /// Some list of the center showed its past.
     past_shown: bool,
+    /// The servers of which some list showed the past.
+    pasts: BTreeSet<usize>,
     starts_since_restore: Option<u64>,
 }
 
@@ -87,23 +91,37 @@ impl Oracle {
             };
         }
         let Some(before) = &done.before else { return Ok(()) };
-        let foreign = servers.truth.foreign.get(&call.key).is_some_and(|(uid, _)| *uid == before.uid);
+        let foreign = servers.truth.foreign.get(&call.key).is_some_and(|known| known.uid == before.uid);
         if foreign {
-            return self.foreign_written(servers, call, before);
+            return self.foreign_written(servers, call, before, report);
         }
         if let Verb::Delete { uid, .. } = &call.verb {
             report.deletions += 1;
             if *uid != before.uid {
                 return Err(format!("{} was deleted, but is not the object that was seen", call.key));
             }
-            return self.deleted(servers, call, before, built_on, report);
+            if is_to_stay(before) {
+                return Err(format!("{} was deleted wrongly: it was to stay", call.key));
+            }
+            return self.withdrawn(servers, call, before, built_on, report);
+        }
+        // What is let go of is nobody's for good: it takes the same as a deletion.
+        if is_marked(before) && servers.get(&call.key).is_some_and(|now| !is_marked(&now)) {
+            report.let_go += 1;
+            return self.withdrawn(servers, call, before, built_on, report);
         }
         Ok(())
     }
 
     /// An object that users made at an edge is met by a first delivery, which is let go at once, and by nothing
     /// else.
-    fn foreign_written(&mut self, servers: &Servers, call: &Call, before: &Stored) -> Result<(), String> {
+    fn foreign_written(
+        &mut self,
+        servers: &Servers,
+        call: &Call,
+        before: &Stored,
+        report: &mut Report,
+    ) -> Result<(), String> {
         if self.unaware.contains(&call.key) {
             return Ok(());
         }
@@ -115,11 +133,28 @@ impl Oracle {
                 self.met.insert(call.key.clone());
                 Ok(())
             }
+            // One that was ours and was let go of is still by our hand: the mark alone is taken back.
+            Verb::Merge { .. } if withdraws(call).is_some() && servers.truth.was_let_go(&call.key) => {
+                self.met.remove(&call.key);
+                let now = servers.get(&call.key).filter(|now| now.uid == before.uid && !is_marked(now));
+                now.map(|_| ()).ok_or_else(|| format!("{} is foreign and was not let go", call.key))
+            }
+            // A list of the past shows it with our mark, and nobody can tell that from a list of now: it is ours again.
+            Verb::Apply { force: true, .. }
+                if servers.truth.was_let_go(&call.key)
+                    && self.pasts.contains(&Servers::of(&call.key.cluster)) =>
+            {
+                report.unknowable += 1;
+                Ok(())
+            }
+            // It was asked for.
+            Verb::Apply { force: true, .. } if servers.manners.adopts_from(workspace_at(&call.key)) => Ok(()),
             other => Err(format!("{} is foreign (uid {}) and was written: {other:?}", call.key, before.uid)),
         }
     }
 
-    fn deleted(
+    /// A copy was deleted, or let go of.
+    fn withdrawn(
         &self,
         servers: &Servers,
         call: &Call,
@@ -127,11 +162,12 @@ impl Oracle {
         built_on: Read,
         report: &mut Report,
     ) -> Result<(), String> {
+        let what = if matches!(call.verb, Verb::Delete { .. }) { "deleted" } else { "let go of" };
         if !is_marked(before) {
-            return Err(format!("{} was deleted without our mark", call.key));
+            return Err(format!("{} was {what} without our mark", call.key));
         }
         let Some((workspace, name)) = origin_of(before) else {
-            return Err(format!("{} was deleted with a mark that nobody can read", call.key));
+            return Err(format!("{} was {what} with a mark that nobody can read", call.key));
         };
         let source = source_key(workspace, &name);
         if self.looked_fine(servers, &source) {
@@ -148,7 +184,7 @@ impl Oracle {
         let truth = servers.truth.sources.get(&(workspace, name));
         let look = self.looks.get(&source);
         Err(format!(
-            "{} was deleted wrongly: it is selected, and its source {source} is {truth:?}; the last fine look: {look:?}; \
+            "{} was {what} wrongly: it is selected, and its source {source} is {truth:?}; the last fine look: {look:?}; \
              built on {built_on:?} of {}",
             call.key,
             servers.truth.number()
@@ -173,9 +209,17 @@ impl Oracle {
         self.starts_since_restore.get_or_insert(0);
     }
 
+    /// A list of a server showed its past.
+    pub(crate) fn showed_its_past(&mut self, server: usize) {
+        self.pasts.insert(server);
+        if server == 0 {
+            self.center_showed_its_past();
+        }
+    }
+
     /// A list of the center showed its past, as after a restored backup. Who saw this cannot tell from then on whether
     /// what is missing was deleted, and says so.
-    pub(crate) fn center_showed_its_past(&mut self) {
+    fn center_showed_its_past(&mut self) {
         self.past_shown = true;
     }
 
@@ -357,8 +401,13 @@ impl Oracle {
             if doubtful && process.says_why(slot) {
                 return Ok(());
             }
-            if source.body()["spec"] != copy.body()["spec"] {
-                let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
+            let (is, wanted) = (&copy.body()["spec"], &source.body()["spec"]);
+            let manner = servers.truth.asker(workspace, &name, edge).map(|asker| servers.manners.of(&asker));
+            // Created once, it is its place's own.
+            let own = manner.is_some_and(|manner| manner.creates_only);
+            // What was taken over keeps what else was in it.
+            let adopts = servers.manners.adopts_from(workspace);
+            if !own && is != wanted && !(adopts && has_all(is, wanted)) {
                 return Err(format!("{slot} is {is} instead of {wanted}: {}", explained()));
             }
             let reports = workspace != Workspace::Workload && !copy.body()["status"].is_null();
@@ -396,6 +445,19 @@ impl Open {
     }
 }
 
+/// The workspace whose sources have their copies at a slot, by the name of that.
+fn workspace_at(slot: &Key) -> Workspace {
+    let all = Workspace::all().filter(|workspace| *workspace != Workspace::Workload);
+    let mut prefixed = all.filter(|workspace| slot.name.starts_with(&prefix_of(*workspace)));
+    prefixed.next().unwrap_or(Workspace::Workload)
+}
+
+/// Whether all that is wanted is there.
+fn has_all(is: &Value, wanted: &Value) -> bool {
+    let wanted = wanted.as_object().into_iter().flatten();
+    wanted.into_iter().all(|(field, value)| is.get(field) == Some(value))
+}
+
 /// The slot that a call is about: a report is about that of its source.
 fn slot_of(written: &Key) -> Key {
     if Servers::of(&written.cluster) > 0 {
@@ -417,13 +479,14 @@ fn lost_its_configuration(servers: &Servers) -> bool {
 
 /// A foreign object is as its user left it, and nothing in it is ours.
 fn foreign_untouched(servers: &Servers, slot: &Key) -> Result<(), String> {
-    let Some((uid, value)) = servers.truth.foreign.get(slot) else { return Ok(()) };
+    let Some(foreign) = servers.truth.foreign.get(slot) else { return Ok(()) };
     let Some(object) = servers.get(slot) else { return Err(format!("{slot} is foreign and is gone")) };
     let whole = object.to_value();
     let ours = whole["metadata"]["managedFields"]
         .as_array()
         .is_some_and(|entries| entries.iter().any(|entry| entry["manager"] == MANAGER));
-    if object.uid == *uid && object.body()["spec"] == foreign_spec(*value) && !is_marked(&object) && !ours {
+    let as_left = object.uid == foreign.uid && object.body()["spec"] == foreign.spec;
+    if as_left && !is_marked(&object) && (foreign.left || !ours) {
         return Ok(());
     }
     Err(format!("{slot} is foreign and was changed: {}", object.body()))

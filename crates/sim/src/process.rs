@@ -19,6 +19,7 @@ use mailboat_store::time::{Moment, Now};
 use mailboat_store::{Definition, Fetch, Follower, Input, Settings, Turn};
 
 use crate::Mutations;
+use crate::manners::Manners;
 use crate::roles::{
     FINALIZER, MANAGER, OWNER, SimRoute, bindings, boats, bound, edge, mailbox, marks, namespaces,
     placements, route_of, skiffs, view, workload,
@@ -59,6 +60,7 @@ pub(crate) struct Process {
     edges: u8,
     /// Whether sources wait for their copies.
     waits: bool,
+    manners: Manners,
     /// It was noticed that the center went back in time.
     pub(crate) noticed_the_past: bool,
     tally: Tally,
@@ -107,7 +109,7 @@ impl FollowerState {
 
 impl Process {
     pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
-        let Script { edges, waits, claims, .. } = *script;
+        let Script { edges, waits, claims, manners, .. } = *script;
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
         let finalizer = Some(Name::new(FINALIZER));
@@ -122,6 +124,7 @@ impl Process {
             seed,
             edges,
             waits,
+            manners,
             noticed_the_past: false,
             tally: Tally::default(),
             asked_of_edges: BTreeMap::new(),
@@ -509,7 +512,7 @@ impl Process {
 
     fn configure_present(&mut self) -> Vec<Name> {
         let Ok(range) = self.store.range(&workload(), &placements(), None) else { return Vec::new() };
-        let routes: Vec<_> = range.map(|placement| route_of(placement, self.waits)).collect();
+        let routes: Vec<_> = range.map(|placement| route_of(placement, self.waits, self.manners)).collect();
         let mut present = Vec::new();
         for route in routes {
             let id = route.head().id.clone();

@@ -13,6 +13,8 @@ pub struct Report {
     pub writes: u64,
     /// How many of them were deletions.
     pub deletions: u64,
+    /// How many copies were let go of, and stay.
+    pub let_go: u64,
     /// How many times a process was started.
     pub starts: u64,
     /// How many copies stood at edges in the end.
@@ -33,6 +35,7 @@ impl Report {
         self.events += other.events;
         self.writes += other.writes;
         self.deletions += other.deletions;
+        self.let_go += other.let_go;
         self.starts += other.starts;
         self.arrived += other.arrived;
         self.confirmed += other.confirmed;
@@ -52,9 +55,22 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { digest, events, writes, deletions, starts, arrived, confirmed, cut_short, unknowable } =
-            self;
-        write!(f, "{events} events, {writes} writes, {deletions} of them deletions, {starts} starts; ")?;
+        let Self {
+            digest,
+            events,
+            writes,
+            deletions,
+            let_go,
+            starts,
+            arrived,
+            confirmed,
+            cut_short,
+            unknowable,
+        } = self;
+        write!(
+            f,
+            "{events} events, {writes} writes, {deletions} of them deletions, {let_go} let go of; {starts} starts; "
+        )?;
         write!(f, "{arrived} copies at edges in the end, {confirmed} mass withdrawals confirmed, ")?;
         write!(f, "{cut_short} cut short, {unknowable} unknowable; ")?;
         write!(f, "digest {digest:016x}")

@@ -11,6 +11,7 @@ use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 use serde_json::{Value, json};
 
+use crate::manners::{Manner, Manners};
 use crate::script::Workspace;
 
 /// Whose all copies in the simulated world are.
@@ -148,8 +149,8 @@ pub(crate) struct SimRoute {
     policy: Arc<Policy>,
 }
 
-fn policy(status: StatusReturn, finalizer: bool) -> Arc<Policy> {
-    Arc::new(Policy { status, finalizer, ..Policy::plain(Arc::new(marks())) })
+fn policy(status: StatusReturn, finalizer: bool, manner: Manner) -> Arc<Policy> {
+    Arc::new(manner.applied_to(Policy { status, finalizer, ..Policy::plain(Arc::new(marks())) }))
 }
 
 fn sources(cluster: &ClusterId) -> [Sources; 1] {
@@ -168,16 +169,17 @@ impl SimRoute {
 }
 
 /// The route that an object among the placements asks for.
-pub(crate) fn route_of(placement: &Object, waits: bool) -> SimRoute {
+pub(crate) fn route_of(placement: &Object, waits: bool, manners: Manners) -> SimRoute {
+    let manner = manners.of(&placement.key.name);
     match placement.key.name.as_str() {
-        "syncer" => edge_syncer(waits),
-        "publisher" => publisher(),
-        _ => translator(placement, waits),
+        "syncer" => edge_syncer(waits, manner),
+        "publisher" => publisher(manner),
+        _ => translator(placement, waits, manner),
     }
 }
 
 /// The translator's route of one placement, from the placement as it was seen. Its sources wait for their copies, or do not.
-fn translator(placement: &Object, waits: bool) -> SimRoute {
+fn translator(placement: &Object, waits: bool, manner: Manner) -> SimRoute {
     let spec = placement.get(&["spec"]).map_or(Value::Null, mailboat_object::Raw::to_value);
     let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let name = Name::new(&format!("placement/{}", placement.key.name));
@@ -186,24 +188,24 @@ fn translator(placement: &Object, waits: bool) -> SimRoute {
         label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
         to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
         prefix: |_| String::new(),
-        policy: policy(StatusReturn::Off, waits),
+        policy: policy(StatusReturn::Off, waits, manner),
     }
 }
 
 /// The edge syncer's route: all that stands in the mailbox, to the first edge, and its status back.
-fn edge_syncer(waits: bool) -> SimRoute {
+fn edge_syncer(waits: bool, manner: Manner) -> SimRoute {
     let name = Name::new("syncer");
     SimRoute {
         head: RouteHead::new(name).reading(sources(&mailbox())).configured(digest_of_value(&json!("syncer"))),
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |_| MAILBOX_PREFIX.to_owned(),
-        policy: policy(StatusReturn::Subresource, waits),
+        policy: policy(StatusReturn::Subresource, waits, manner),
     }
 }
 
 /// The publisher's route: all that the view shows, as another kind, to the first edge, and its status back.
-fn publisher() -> SimRoute {
+fn publisher(manner: Manner) -> SimRoute {
     let name = Name::new("publisher");
     SimRoute {
         head: RouteHead::new(name)
@@ -212,7 +214,7 @@ fn publisher() -> SimRoute {
         label: None,
         to: Arc::new([DestinationId(0)]),
         prefix: |cluster| cluster.0.replace("bound", "b") + "-",
-        policy: policy(StatusReturn::Subresource, false),
+        policy: policy(StatusReturn::Subresource, false, manner),
     }
 }
 

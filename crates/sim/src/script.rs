@@ -4,6 +4,8 @@ use std::fmt;
 
 use mailboat_machinery::{Random as _, Seeded};
 
+use crate::manners::Manners;
+
 /// Where sources stand: the workload workspace, whose objects placements send to edges, the mailbox, whose objects go to
 /// the first edge, or a workspace that is seen through a view and whose objects go there, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -152,6 +154,8 @@ pub struct Script {
     pub waits: bool,
     /// Whether what stands at the last edge is seen by a permission claim.
     pub claims: bool,
+    /// How each route delivers and withdraws.
+    pub manners: Manners,
     /// What happens, sorted by time.
     pub lines: Vec<Line>,
 }
@@ -209,7 +213,7 @@ impl Script {
             dice.claims(at, &mut lines);
         }
         lines.sort_by_key(|(at, _)| *at);
-        Self { edges, waits, claims, lines }
+        Self { edges, waits, claims, manners: Manners::draw(seed), lines }
     }
 }
 

@@ -15,12 +15,13 @@ use mailboat_object::wire::{Call, Fault, FaultKind, Part, Reply};
 use serde_json::{Value, json};
 
 use crate::answer::{answer, by, fault_of};
+use crate::manners::Manners;
 use crate::roles::{
     MAILBOX_PREFIX, OWNER, PLACE_LABEL, bindings, boats, bound, bound_prefix, configured_by, definitions,
     edge, key, mailbox, namespaces, placements, provider, skiffs, workload,
 };
 use crate::script::{BOUND, Script, What, Workspace};
-use crate::truth::{Ending, Truth};
+use crate::truth::{Ending, Foreign, Truth};
 
 /// When everything begins, in Unix seconds.
 pub(crate) const BEGINNING: u64 = 1_700_000_000;
@@ -29,6 +30,8 @@ pub(crate) const BEGINNING: u64 = 1_700_000_000;
 pub(crate) struct Servers {
     pub(crate) machines: Vec<Machine>,
     pub(crate) truth: Truth,
+    /// How each route delivers and withdraws.
+    pub(crate) manners: Manners,
     /// The edge whose copies are seen by a claim.
     pub(crate) claimed: Option<u8>,
     backup: Option<(Machine, Truth)>,
@@ -47,7 +50,7 @@ pub(crate) struct Done {
 
 impl Servers {
     pub(crate) fn new(script: &Script, seed: u64) -> Self {
-        let Script { edges, claims, .. } = *script;
+        let Script { edges, claims, manners, .. } = *script;
         let boat = || definition_of(&boats());
         let placement = || definition_of(&placements());
         let mut center = Machine::new(Settings { flavor: Flavor::Kcp, ..Settings::default() });
@@ -71,6 +74,7 @@ impl Servers {
         let mut servers = Self {
             machines,
             truth: Truth::default(),
+            manners,
             claimed: claims.then(|| edges - 1),
             backup: None,
             chance: Seeded(seed ^ 0x5e12_7e12),
@@ -208,7 +212,10 @@ impl Servers {
             && !ours
             && let Some(object) = self.get(&key)
         {
-            self.truth.foreign.insert(key, (object.uid.clone(), value));
+            let left =
+                self.truth.foreign.get(&key).is_some_and(|known| known.left && known.uid == object.uid);
+            let (uid, spec) = (object.uid.clone(), object.body()["spec"].clone());
+            self.truth.foreign.insert(key, Foreign { uid, spec, left });
         }
     }
 

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mailboat_engine::mark::{Mark, Marked, Marks as _};
+use mailboat_engine::mark::{Mark, Marked, Marks as _, OWNER_LABEL};
 use mailboat_object::key::{ClusterId, Key, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Call, Verb};
 use mailboat_store::seen::{Change, Gone, Seen};
 use mailboat_store::store::Store;
+use serde_json::Value;
 
 use crate::roles::{SimRoute, boats, configured_by, edge, key, marks, skiffs};
 use crate::script::Workspace;
@@ -230,9 +231,9 @@ impl Tally {
     ) -> Result<(), String> {
         let mut began = BTreeSet::new();
         for call in calls {
-            let Verb::Delete { uid, .. } = &call.verb else { continue };
-            let Some(it) = self.standing.get(&call.key).filter(|it| it.object == *uid) else { continue };
-            if self.counts(store, it) && !confirmed.contains(&(call.key.clone(), uid.clone())) {
+            let Some(uid) = withdraws(call) else { continue };
+            let Some(it) = self.standing.get(&call.key).filter(|it| it.object == uid) else { continue };
+            if self.counts(store, it) && !confirmed.contains(&(call.key.clone(), uid)) {
                 let group = self.group_of(&call.key);
                 let anywhere = matches!(group, Group::Unclaimed(_)).then_some(Group::Anywhere);
                 for group in std::iter::once(group).chain(anywhere) {
@@ -268,5 +269,19 @@ impl Tally {
             Seen::Absent(absence) => absence.how() != Gone::Deleted && !self.seen.contains_key(&origin.key),
             Seen::Unknown(_) => false,
         }
+    }
+}
+
+/// Which object a call deletes, or lets go of.
+pub(crate) fn withdraws(call: &Call) -> Option<Uid> {
+    match &call.verb {
+        Verb::Delete { uid, .. } => Some(uid.clone()),
+        Verb::Merge { body, .. } => {
+            let patch: Value = serde_json::from_slice(body).ok()?;
+            let metadata = &patch["metadata"];
+            let takes_off = metadata["labels"].get(OWNER_LABEL).is_some_and(Value::is_null);
+            takes_off.then(|| metadata["uid"].as_str().map(Uid::parse)).flatten()
+        }
+        _ => None,
     }
 }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_object::key::{Key, Uid, Version};
+use serde_json::Value;
 
 use crate::roles::configured_by;
 use crate::script::Workspace;
@@ -33,6 +34,15 @@ pub(crate) struct Source {
     pub(crate) ended: Option<Ending>,
     /// How many objects of this name there were before it.
     pub(crate) life: u32,
+}
+
+/// What is not ours, as it was last left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) uid: Uid,
+    pub(crate) spec: Value,
+    /// It was ours, and was let go of: that we wrote it once still shows.
+    pub(crate) left: bool,
 }
 
 /// A placement as users left it: label and edges.
@@ -65,8 +75,8 @@ pub(crate) struct Truth {
     pub(crate) identity: u32,
     /// Every state so far.
     history: Vec<Arc<State>>,
-    /// What users made at edges, by key: its uid and content.
-    pub(crate) foreign: BTreeMap<Key, (Uid, u64)>,
+    /// What users made at edges, or was let go of there, by key.
+    pub(crate) foreign: BTreeMap<Key, Foreign>,
     /// What had been lost before the center was restored from a backup: nobody who forgot it then can tell why it is
     /// missing afterwards.
     pub(crate) lost_before: BTreeSet<(Workspace, String)>,
@@ -152,6 +162,18 @@ impl Truth {
         selects(&self.placements, &self.sources, workspace, name, edge)
     }
 
+    /// What asks for a source at an edge first: a placement, or what tells a route to carry all.
+    pub(crate) fn asker(&self, workspace: Workspace, name: &str, edge: u8) -> Option<String> {
+        if !self.selects(workspace, name, edge) {
+            return None;
+        }
+        let label = self.sources.get(&(workspace, name.to_owned())).map(|source| &source.label);
+        let places =
+            |(_, (selected, edges)): &(&String, &Placement)| Some(selected) == label && edges.contains(&edge);
+        let placement = || self.placements.iter().find(places).map(|(name, _)| name.clone());
+        configured_by(workspace).map(str::to_owned).or_else(placement)
+    }
+
     /// Whether the configuration selected a source at one of the states from one to another.
     pub(crate) fn selected_once(
         &self,
@@ -191,6 +213,11 @@ impl Truth {
                 None => true,
             })
         })
+    }
+
+    /// Whether what stands in a slot is no longer ours, and was.
+    pub(crate) fn was_let_go(&self, slot: &Key) -> bool {
+        self.foreign.get(slot).is_some_and(|foreign| foreign.left)
     }
 
     fn note(&mut self) {

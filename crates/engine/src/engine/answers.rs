@@ -12,6 +12,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::carry::Work;
+use super::faults::Hand;
 use super::flights::{Aims, Flight};
 use super::{Engine, Next};
 use crate::mutation::{Mutation, broken};
@@ -77,7 +78,7 @@ impl Engine {
                 state.record.ours = written.hands.ours;
                 if let Some(odd) = state.record.odd.said() {
                     // What was met and let go of, and is written by its uid all the same, was adopted: it is ours now.
-                    (odd.differs_at, odd.foreign) = (None, None);
+                    (odd.differs_at, odd.foreign, odd.undone) = (None, None, false);
                 }
                 if let Some(passing) = state.passing.said() {
                     passing.fresh = None;
@@ -110,14 +111,16 @@ impl Engine {
                 if let Seen::Present(target) = store.get(&state.key) {
                     if would.content == target.content {
                         if let Some(odd) = state.record.odd.said() {
-                            odd.fights = 0;
+                            (odd.fights, odd.undone) = (0, false);
                         }
                         state.record.result = target.content;
                         state.record.ours = target.hands.ours;
                     } else {
                         state.record.odd.differs_at = Some(target.version);
-                        let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
-                        self.fought(now, id, hand.as_deref());
+                        if !state.record.odd.undone {
+                            let hand = target.hands.other.as_ref().map(|writer| writer.manager.clone());
+                            self.fought(now, id, flight.aims.intent, Hand::Rewrites(hand.as_deref()));
+                        }
                     }
                 }
             }
@@ -131,7 +134,7 @@ impl Engine {
             Action::LookBefore { version } => {
                 let key = state.key.clone();
                 let Seen::Present(target) = store.get(&key) else { return None };
-                let whose = self.whose_before(&key, &target.uid, &reply.body)?;
+                let (whose, _) = self.whose_before(&key, &target.uid, &reply.body)?;
                 let record = &mut self.slots.get_mut(id)?.record;
                 match whose {
                     Proof::Ours => record.uid = Some(target.uid.clone()),
@@ -201,9 +204,18 @@ impl Engine {
     fn looked_before(&mut self, now: u64, id: SlotId, body: &[u8]) -> Option<(Work, Call)> {
         let state = self.slots.get(id)?;
         let met = state.passing.met.clone()?;
-        let whose = self.whose_before(&state.key, &met.uid, body)?;
+        let (whose, before) = self.whose_before(&state.key, &met.uid, body)?;
         if whose == Proof::NotOurs {
-            return Some((Work::LetGo, crate::compose::let_go(&state.key, &self.manager, &met, None)));
+            // A copy that was let go of is still as we wrote it: to take back all that is by our hand would leave it empty.
+            let was_ours = before.is_some_and(|before| !before.hands.ours.is_none());
+            let marks = self.read_mark(&met).filter(|_| was_ours).map(|(_, marks)| &**marks);
+            let call = match marks {
+                Some(marks) => {
+                    crate::compose::release(&state.key, &self.manager, marks, &met.uid, met.version)
+                }
+                None => crate::compose::let_go(&state.key, &self.manager, &met, None),
+            };
+            return Some((Work::LetGo, call));
         }
         self.met(now, id, &met.uid, whose);
         None
@@ -246,18 +258,20 @@ impl Engine {
         }
     }
 
-    /// Whose an object was before the write that is asked about.
-    fn whose_before(&self, key: &Key, uid: &Uid, body: &[u8]) -> Option<Proof> {
+    /// Whose an object was before the write that is asked about, and how it was, if it was there.
+    fn whose_before(&self, key: &Key, uid: &Uid, body: &[u8]) -> Option<(Proof, Option<Object>)> {
         let page = Page::parse(body, Limits::default()).ok()?;
         let before = page.items().next().and_then(|item| decode(key, &self.manager, item, Keep::Head));
-        Some(match before.filter(|before| before.uid == *uid) {
+        let before = before.filter(|before| before.uid == *uid);
+        let whose = match &before {
             // There was no such object: that write made it.
             None => Proof::Ours,
-            Some(before) => match self.mark_on(&before) {
+            Some(before) => match self.mark_on(before) {
                 None => Proof::NotOurs,
-                Some(mark) => self.proof(&before, &mark),
+                Some(mark) => self.proof(before, &mark),
             },
-        })
+        };
+        Some((whose, before))
     }
 }
 

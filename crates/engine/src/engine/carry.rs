@@ -8,6 +8,7 @@ use mailboat_object::wire::{Call, Fault, Reply};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
+use super::faults::Hand;
 use super::flights::{Aims, Flight};
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere, namespace_of};
@@ -20,7 +21,7 @@ use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
 use crate::slots::{Reading, Settled, SlotId, SlotState, Written};
-use crate::want::StatusReturn;
+use crate::want::{Delivery, StatusReturn};
 use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
 /// So many sources may be waited for by slots that are gone before they are looked for.
@@ -152,6 +153,10 @@ impl Engine {
         }
         // What a view hides is still to be shown as we wrote it, if ever.
         let hides = state.record.odd.hidden.is_some() && matches!(sight.target, Seen::Absent(_));
+        if state.passing.reading == Reading::Missing {
+            state.notes_gone();
+        }
+        let taken = state.record.odd.said().is_some_and(|odd| std::mem::take(&mut odd.taken));
         if let Some(passing) = state.passing.said() {
             if !hides && store.get(&state.key).doubt().is_none() {
                 passing.written = None;
@@ -160,12 +165,9 @@ impl Engine {
             let ends = matches!(sight.wanted, WantedHere::No(Evidence::SourceDeleting(_)));
             let stands = matches!(sight.target, Seen::Present(_));
             passing.clear = ends && !stands && (passing.clear || passing.reading == Reading::Missing);
-            if passing.reading == Reading::Missing {
-                // Whatever we wrote there went since.
-                state.record.uid = None;
-                if matches!(passing.written, Some(Written::At(_))) {
-                    passing.written = None;
-                }
+            // Whatever we wrote there went since.
+            if passing.reading == Reading::Missing && matches!(passing.written, Some(Written::At(_))) {
+                passing.written = None;
             }
             if matches!(sight.wanted, WantedHere::By(_)) {
                 passing.ending = None;
@@ -194,6 +196,12 @@ impl Engine {
                 }
                 self.bodies.let_go(id);
             }
+        }
+        if let WantedHere::By(want) = &sight.wanted
+            && taken
+            && !matches!(want.policy.delivery, Delivery::Overlay | Delivery::Keep)
+        {
+            self.fought(now, id, Some(want.body.digest), Hand::Deletes);
         }
         self.count(id);
         if let Some(cluster) = sight.told_to().filter(|cluster| self.is_away(cluster, id)) {
@@ -355,7 +363,13 @@ impl Engine {
                 if let (Action::Deliver { .. }, Some(want)) = (&action, want) {
                     self.remember_alone(id, want);
                 }
-                Some(self.launch(now, id, Work::Act(action), call, Aims { intent, status, carries }))
+                Some(self.launch(
+                    now,
+                    id,
+                    Work::Act(action),
+                    call,
+                    Aims { intent, status, carries, sought: None },
+                ))
             }
             // There is nothing to write after all: what would be said is said already.
             Composed::Nothing => {

@@ -204,7 +204,7 @@ impl fmt::Display for Wait {
             Self::Rest => "its last write failed and is tried again later",
             Self::Unheard => "its source could not be written to, which is tried again later",
             Self::SourceCluster => "the cluster of its source cannot be reached",
-            Self::Contention => "another hand keeps rewriting it, so it is put right more slowly",
+            Self::Contention => "another hand keeps rewriting or deleting it, so it is put right more slowly",
             Self::Scope => "all that belongs together is being evaluated first",
         })
     }

@@ -1,8 +1,10 @@
-//! What becomes of a slot whose call failed, of one that another hand keeps rewriting, and of a cluster that is
+//! What becomes of a slot whose call failed, of one that another hand keeps undoing, and of a cluster that is
 //! away.
 
+use std::fmt;
 use std::hash::BuildHasher;
 
+use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind};
 
@@ -15,8 +17,37 @@ use crate::queue::Urgency;
 use crate::slots::{Reading, SlotId, Told};
 use crate::standing::Part;
 
-/// After so many milliseconds without another hand the count of fights begins anew.
+/// What was put right and stays so for so many milliseconds is not fought over any more.
 const FIGHTS_FORGOTTEN_AFTER: u64 = 600_000;
+/// What was made anew and stands for so many milliseconds is not deleted by whoever deletes what he sees.
+const DELETIONS_FORGOTTEN_AFTER: u64 = 60_000;
+
+/// Another hand, and what it does to what we deliver.
+#[derive(Clone, Copy)]
+pub(super) enum Hand<'a> {
+    /// It writes over what we own, under this name.
+    Rewrites(Option<&'a str>),
+    /// It deletes the whole copy.
+    Deletes,
+}
+
+impl Hand<'_> {
+    fn forgotten_after(self) -> u64 {
+        match self {
+            Self::Rewrites(_) => FIGHTS_FORGOTTEN_AFTER,
+            Self::Deletes => DELETIONS_FORGOTTEN_AFTER,
+        }
+    }
+}
+
+impl fmt::Display for Hand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rewrites(by) => write!(f, "{} rewrote", by.unwrap_or("another hand")),
+            Self::Deletes => f.write_str("another hand deleted"),
+        }
+    }
+}
 
 impl Engine {
     /// What becomes of a call that failed; what is called next about its slot, if something is.
@@ -82,21 +113,22 @@ impl Engine {
         None
     }
 
-    /// Another hand rewrote what we own: it is put right, but ever more slowly (H24).
-    pub(super) fn fought(&mut self, now: u64, id: SlotId, by: Option<&str>) {
+    /// Another hand undid what we deliver: it is put right, but ever more slowly (H24). Only this intent: what a user changes
+    /// meanwhile does not wait behind somebody else's fight.
+    pub(super) fn fought(&mut self, now: u64, id: SlotId, intent: Option<Digest>, hand: Hand<'_>) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        let record = &mut state.record;
-        if now.saturating_sub(record.odd.fought_at) > FIGHTS_FORGOTTEN_AFTER {
-            record.odd.fights = 0;
+        let odd = &mut *state.record.odd;
+        if now.saturating_sub(odd.fought_at) > self.options.pause(odd.fights) + hand.forgotten_after() {
+            odd.fights = 0;
         }
-        record.odd.fought_at = now;
-        record.odd.fights = record.odd.fights.saturating_add(1);
-        if record.odd.fights >= self.options.fights {
-            let over = record.odd.fights - self.options.fights;
-            let delay = (1_000_u64 << over.min(20)).min(self.options.back_off_most * 10);
-            let hand = by.unwrap_or("another hand");
-            let why = format!("{hand} rewrote what we deliver {} times in a row", record.odd.fights);
-            self.rest_for(now, id, delay, &why);
+        (odd.fought_at, odd.undone) = (now, true);
+        odd.fights = odd.fights.saturating_add(1);
+        let (fights, pause) = (odd.fights, self.options.pause(odd.fights));
+        if pause > 0 {
+            self.rest_for(now, id, pause, &format!("{hand} what we deliver {fights} times in a row"));
+            if let Some(state) = self.slots.get_mut(id) {
+                state.passing.rests = intent;
+            }
         }
     }
 
@@ -263,6 +295,12 @@ impl Engine {
 impl super::Options {
     fn back_off(&self, attempts: u8) -> u64 {
         self.back_off_first.saturating_mul(1 << attempts.min(20)).min(self.back_off_most)
+    }
+
+    /// How long what another hand undid so often is left as it is.
+    fn pause(&self, fights: u8) -> u64 {
+        let over = fights.checked_sub(self.fights);
+        over.map_or(0, |over| (1_000_u64 << over.min(20)).min(self.back_off_most * 10))
     }
 }
 

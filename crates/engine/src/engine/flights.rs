@@ -14,6 +14,7 @@ use mailboat_object::wire::{Call, Part, Verb};
 use super::carry::{Ticket, Work};
 use crate::plan::{Action, Expect, How};
 use crate::slots::SlotId;
+use crate::warrant::Evidence;
 
 /// So many milliseconds a call has its place. A transport gives one up after some thirty seconds, so that what is under way in all
 /// is a small multiple of the places.
@@ -42,6 +43,8 @@ pub(crate) struct Aims {
     /// The version of what is carried on, the source or the copy whose status it is, if that changed since this was last
     /// done: what puts another hand's write right carries on no change.
     pub(crate) carries: Option<Version>,
+    /// What a look is to confirm. By the time of the answer the source may have come back, and gone with something larger.
+    pub(super) sought: Option<Evidence>,
 }
 
 impl Flight {

@@ -18,28 +18,31 @@ impl Engine {
     /// Asks for a look at a slot's source, and keeps what the look is to confirm.
     pub(super) fn begin_to_look(&mut self, now: u64, id: SlotId, sight: Sight, source: Key) -> Option<Next> {
         let state = self.slots.get_mut(id)?;
-        let (gone, ending) = match sight.wanted {
+        let sought = match sight.wanted {
             WantedHere::No(Evidence::SourceGone(gone)) => {
                 let gone = match &sight.marked {
                     Marked::Ours(mark) => gone.remembered_by(&mark.origin),
                     Marked::Others(_) | Marked::Nobodys => gone,
                 };
-                (Some(Box::new(gone)), None)
+                (state.passing.gone, state.passing.ending) = (Some(Box::new(gone.clone())), None);
+                Evidence::SourceGone(gone)
             }
-            WantedHere::No(Evidence::SourceDeleting(ending)) => (None, Some(Box::new(ending))),
+            WantedHere::No(Evidence::SourceDeleting(ending)) => {
+                (state.passing.gone, state.passing.ending) = (None, Some(Box::new(ending.clone())));
+                Evidence::SourceDeleting(ending)
+            }
             WantedHere::No(Evidence::Deselected(_)) | WantedHere::By(_) | WantedHere::Undecided(_) => {
                 return None;
             }
         };
-        (state.passing.gone, state.passing.ending) = (gone, ending);
         state.under_way = true;
         let work = Work::Act(Action::ConfirmGone(source.clone()));
-        let (at, aims) = (source.clone(), Aims::default());
+        let (at, aims) = (source.clone(), Aims { sought: Some(sought), ..Aims::default() });
         let ticket = self.flights.begin(Flight { slot: id, work, at, aims, since: now });
         Some(Next::Look(ticket, source))
     }
 
-    /// What a fresh look at a source found.
+    /// What a fresh look at a source found. It was asked about what was known then: of what came after that, it says nothing.
     pub fn looked(&mut self, now: u64, ticket: Ticket, found: Result<Look, Fault>) {
         let Some(flight) = self.flights.end(ticket) else { return };
         let id = flight.slot;
@@ -48,23 +51,42 @@ impl Engine {
         if found.is_ok() {
             self.cluster_answers(&flight.at.cluster);
         }
-        let Some(state) = self.slots.get_mut(id) else { return };
-        let (gone, ending) = (state.passing.gone.clone(), state.passing.ending.clone());
-        match (found, gone, ending) {
-            (Ok(look), Some(gone), _) => self.looked_for(flight.since, now, id, *gone, &look),
-            (Ok(look), None, Some(ending)) => self.looked_at_ending(now, id, *ending, &look),
-            (Ok(_), None, None) => {}
-            (Err(fault), ..)
+        let sought = flight.aims.sought.and_then(|sought| self.as_it_stands(id, sought));
+        match (found, sought) {
+            (Ok(look), Some(Evidence::SourceGone(gone))) => {
+                self.looked_for(flight.since, now, id, gone, &look);
+            }
+            (Ok(look), Some(Evidence::SourceDeleting(ending))) => {
+                self.looked_at_ending(now, id, ending, &look);
+            }
+            (Err(fault), _)
                 if fault.kind == FaultKind::Away
                     && self.cluster_away(now, id, &flight.at.cluster, &fault.text) => {}
-            (Err(fault), ..) => {
+            (Err(fault), Some(_)) => {
                 if !fault.passes() {
                     self.dispute(id);
                 }
                 self.rest(now, id, &fault.text);
             }
+            (_, Some(Evidence::Deselected(_)) | None) => {}
         }
         self.plan_later(id, Urgency::Live);
+    }
+
+    /// What a look was to confirm, as it is known by now; nothing if it is not that any more which is to be confirmed.
+    fn as_it_stands(&self, id: SlotId, sought: Evidence) -> Option<Evidence> {
+        let passing = &self.slots.get(id)?.passing;
+        match sought {
+            Evidence::SourceGone(sought) => {
+                let known = passing.gone.as_deref().filter(|known| known.is_that(&sought))?;
+                Some(Evidence::SourceGone(known.clone()))
+            }
+            Evidence::SourceDeleting(sought) => {
+                let known = passing.ending.as_deref().filter(|known| known.is_that(&sought))?;
+                Some(Evidence::SourceDeleting(known.clone()))
+            }
+            Evidence::Deselected(_) => None,
+        }
     }
 
     fn looked_for(&mut self, asked: u64, now: u64, id: SlotId, gone: SourceGone, look: &Look) {

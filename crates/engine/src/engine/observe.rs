@@ -148,7 +148,7 @@ impl Engine {
                 let state = self.slots.get_mut(slot)?;
                 let made_since = |written: &Written| matches!(written, Written::At(version) if absence.version() < *version);
                 if !state.passing.written.as_ref().is_some_and(made_since) {
-                    state.record.uid = None;
+                    state.notes_gone();
                     self.count(slot);
                 }
             }

@@ -103,7 +103,7 @@ pub enum Ready {
     Resting,
     /// This object waits: the server looked at it and refused it.
     Rejected,
-    /// This object waits: another hand keeps rewriting it.
+    /// This object waits: another hand keeps rewriting or deleting it.
     Contended,
 }
 
@@ -191,7 +191,7 @@ pub enum Wait {
     Unheard,
     /// The cluster of its source to come back.
     SourceCluster,
-    /// Its time, because another hand keeps rewriting what we own.
+    /// Its time, because another hand keeps rewriting what we own, or deleting it.
     Contention,
     /// The whole scope to be evaluated.
     Scope,

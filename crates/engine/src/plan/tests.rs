@@ -331,6 +331,22 @@ fn h16_what_was_to_stay_stays_whatever_the_configuration_says_by_then() {
 }
 
 #[test]
+fn what_stays_is_let_go_of_no_sooner_than_what_goes() {
+    let target = object(false, &[]);
+    let row = |evidence, permit| {
+        answer(&Form::No(evidence), Seen::Present(&target), &mark("us", true), |slot| slot.permit = permit)
+    };
+    for evidence in [gone(false), deleting(false)] {
+        let plan = row(evidence, Permit::Open);
+        assert!(matches!(plan.actions.as_slice(), [Action::ConfirmGone(_)]), "on the event alone: {plan:?}");
+    }
+    for evidence in [gone(true), deleting(true), deselected()] {
+        assert_eq!(row(evidence.clone(), Permit::Held(ChangeId(7))).verdict, Verdict::Held(ChangeId(7)));
+        assert_eq!(row(evidence, Permit::Pending).verdict, Verdict::Waiting(Wait::Scope));
+    }
+}
+
+#[test]
 fn a_source_that_seems_gone_is_looked_at_before_its_copy_goes() {
     let target = object(false, &[]);
     let plan = answer(&Form::No(gone(false)), Seen::Present(&target), &mark("us", false), |_| {});

@@ -45,35 +45,6 @@ fn h43_what_the_server_refuses_is_said_once_and_a_better_intent_goes_at_once() {
 }
 
 #[test]
-fn h24_a_fight_slows_down_and_says_with_whom() {
-    let mut world = world();
-    let copy = key("florin", "configmaps", "till", "pos");
-    world.put(&key("workload", "configmaps", "till", "pos"), config_map("1"));
-    configure(&mut world, translator("p1", &[FLORIN]));
-    known(&mut world);
-    world.run();
-    world.servers.get_mut(&copy.cluster).unwrap().user = Some("operator");
-    let (start, mut rounds) = (world.now, 0);
-    while world.now < start + 300_000 {
-        let mut theirs = world.object(&copy).unwrap().clone();
-        if theirs["data"]["a"] == "1" {
-            rounds += 1;
-        }
-        theirs["data"]["a"] = json!("operator");
-        world.put(&copy, theirs);
-        world.run_for(1_000);
-        world.now += 1_000;
-    }
-    assert!((5..20).contains(&rounds), "{rounds} rounds in five minutes");
-    let notices = world.engine.notices();
-    let named = notices.iter().any(|n| {
-        n.verdict == Verdict::Waiting(Wait::Contention)
-            && n.fault.as_deref().is_some_and(|f| f.contains("operator") && f.contains(" times in a row"))
-    });
-    assert!(named, "{notices:?}");
-}
-
-#[test]
 fn h25_a_cluster_that_is_away_is_tried_by_one_slot_at_a_time() {
     let mut world = world();
     for n in 0..50 {

@@ -433,36 +433,6 @@ fn many_copies_that_a_view_hides_are_held_like_any_others() {
     assert_eq!(left(&world), 0, "{}", explain(&world, &at("florin", 0)));
 }
 
-#[test]
-fn what_is_to_stay_is_nobodys_when_it_is_no_longer_wanted_whatever_the_reason() {
-    use mailboat_engine::want::{Policy, Withdrawal};
-    let route = || {
-        let mut route = translator("p1", &[FLORIN]);
-        route.policy = Arc::new(Policy { withdrawal: Withdrawal::Leave, ..(*route.policy).clone() });
-        route
-    };
-    for reason in ["its source is deleted", "its configuration is", "its configuration was while nobody ran"]
-    {
-        let mut world = world();
-        world.put(&source(), config_map("1"));
-        configure(&mut world, route());
-        known(&mut world);
-        world.run();
-        match reason {
-            "its source is deleted" => world.remove(&source()),
-            "its configuration is" => world.engine.configure(&world.store, &RouteId(Name::new("p1")), None),
-            _ => {
-                world.restart(&KINDS);
-                known(&mut world);
-            }
-        }
-        world.run_for(60_000);
-        let left = world.object(&copy()).unwrap_or_else(|| panic!("deleted because {reason}"));
-        assert_eq!(left["data"], json!({ "a": "1" }), "{reason}");
-        assert!(left["metadata"]["labels"].get("mailboat.dev/owner").is_none(), "{reason}: {left}");
-    }
-}
-
 /// Whoever moves an application by hand takes all that stands on its objects along: our label and our mark, too.
 #[test]
 fn what_people_copy_to_another_cluster_is_theirs_there() {

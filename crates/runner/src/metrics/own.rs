@@ -91,7 +91,7 @@ impl Own {
         );
         registry.register(
             "mailboat_contentions",
-            "Times that an object was put off because somebody else keeps rewriting what we deliver",
+            "Times that an object was put off because somebody else keeps rewriting or deleting what we deliver",
             own.contended.clone(),
         );
         registry.register(

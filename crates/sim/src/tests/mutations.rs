@@ -3,6 +3,7 @@
 use mailboat_engine::mutation as engine;
 use mailboat_store::mutation as store;
 
+use crate::manners::{Manner, Manners};
 use crate::script::Workspace::Workload;
 use crate::script::{Script, Step};
 use crate::{Mutations, Options, world};
@@ -20,16 +21,20 @@ fn caught(mutations: Mutations) -> String {
 /// there as well, within some thousands of seeds.
 fn caught_by(mutations: Mutations, steps: &[(u64, Step)]) -> String {
     let options = Options { mutations, ..Options::default() };
-    first_failure(&options, |_| Script { edges: 1, waits: false, claims: false, lines: steps.to_vec() })
+    first_failure(&options, |_| scripted(1, steps.to_vec()))
 }
 
 /// The same with two edges, and something broken in the engine.
 fn caught_at_two_edges(mutation: engine::Mutation, steps: impl Fn(u64) -> Vec<(u64, Step)>) -> String {
     engine::break_on_purpose(Some(mutation));
-    let script = |seed| Script { edges: 2, waits: false, claims: false, lines: steps(seed) };
+    let script = |seed| scripted(2, steps(seed));
     let seen = first_failure(&Options::default(), script);
     engine::break_on_purpose(None);
     seen
+}
+
+fn scripted(edges: u8, lines: Vec<(u64, Step)>) -> Script {
+    Script { edges, waits: false, claims: false, manners: Manners::default(), lines }
 }
 
 /// Eight sources that are placed at two edges, and what happens then.
@@ -105,6 +110,16 @@ fn deletes_without_preconditions_are_caught() {
 #[test]
 fn a_withdrawal_on_an_event_alone_is_caught() {
     says(&caught_in_engine(engine::Mutation::ActOnTheEvent), "deleted wrongly");
+}
+
+#[test]
+fn a_mark_taken_off_on_an_event_alone_is_caught() {
+    let stays = Manners::all(Manner { leaves: true, ..Manner::default() });
+    engine::break_on_purpose(Some(engine::Mutation::ReleaseOnTheEvent));
+    let options = Options::default();
+    let script = |seed| Script { manners: stays, ..Script::draw(seed, options.steps) };
+    says(&first_failure(&options, script), "let go of wrongly");
+    engine::break_on_purpose(None);
 }
 
 #[test]

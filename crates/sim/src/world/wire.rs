@@ -93,6 +93,7 @@ impl World<'_> {
                     self.report.writes += 1;
                     self.trace(&format!("{:?} of {}", call.verb, call.key));
                     self.oracle.carried_out(&self.servers, &call, &done, built_on, &mut self.report)?;
+                    self.servers.changes_hands(&call, &done);
                     if reply_is_lost || !lives {
                         self.report.cut_short += self.oracle.reply_lost(&call.key);
                     }
@@ -160,9 +161,7 @@ impl World<'_> {
             *left -= 1;
             version = ListVersion::Exact(Version(machine.version().0.saturating_sub(3).max(1)));
             shows = shows.map(|_| 1);
-            if server == 0 {
-                self.oracle.center_showed_its_past();
-            }
+            self.oracle.showed_its_past(server);
         }
         // All pages of a list show what its first one does.
         let process = self.process.as_mut();

@@ -20,10 +20,12 @@ fn fields_on_an_object_of_another_follow_what_is_wanted_and_go_alone() {
     assert_eq!(row(&overlay, &overlaid(), Likeness::Outdated).actions.as_slice(), [put]);
     assert_eq!(row(&overlay, &overlaid(), Likeness::Same).verdict, Verdict::Settled);
     let let_go = Action::LetGo { uid: target.uid.clone(), version: target.version };
-    for evidence in [gone(false), gone(true), deselected()] {
+    for evidence in [gone(true), deleting(true), deselected()] {
         let plan = row(&Form::No(evidence), &overlaid(), Likeness::Same);
         assert_eq!(plan.actions.as_slice(), std::slice::from_ref(&let_go), "not even the breaker minds");
     }
+    let look = Action::ConfirmGone(origin().key);
+    assert_eq!(row(&Form::No(gone(false)), &overlaid(), Likeness::Same).actions.as_slice(), [look]);
     let copied = row(&plain(Delivery::Apply), &overlaid(), Likeness::Outdated);
     assert_eq!(copied.verdict, Verdict::Refused(Refusal::Foreign), "the object is still another's");
 }
