@@ -4,14 +4,16 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// How long this thread has run on a processor so far. Waiting for one does not count.
-pub fn spent() -> io::Result<Duration> {
-    parse(&fs::read_to_string("/proc/thread-self/schedstat")?)
+/// How long this thread has run on a processor so far, to the nanosecond. Waiting for one does not count. What `/proc` says of
+/// that is as of the kernel's last tick, too old by more than some cases take.
+pub fn spent() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
 /// How long this thread has run on a processor since it had run for `begun`.
-pub fn spent_since(begun: Duration) -> io::Result<Duration> {
-    Ok(spent()?.saturating_sub(begun))
+pub fn spent_since(begun: Duration) -> Duration {
+    spent().saturating_sub(begun)
 }
 
 /// How long all threads of a process, ended ones too, have run on a processor so far, to a hundredth of a second.
@@ -65,10 +67,10 @@ mod tests {
 
     #[test]
     fn work_takes_time_and_waiting_takes_none_of_it() {
-        let before = spent().unwrap();
+        let before = spent();
         let sum: u64 = (0..20_000_000_u64).map(std::hint::black_box).fold(0, u64::wrapping_add);
         std::hint::black_box(sum);
-        assert!(spent().unwrap() > before);
+        assert!(spent() > before);
     }
 
     #[test]
@@ -77,6 +79,6 @@ mod tests {
         assert_eq!(parse_stat(stat).unwrap(), Duration::from_secs(2));
         assert!(parse_stat("7 (short) S").unwrap_err().to_string().contains("stat"));
         assert!(spent_by(std::process::id()).is_ok());
-        assert!(spent_by_threads_of(std::process::id()).unwrap() >= spent().unwrap());
+        assert!(spent_by_threads_of(std::process::id()).is_ok());
     }
 }

@@ -31,9 +31,9 @@ fn main() -> Result<()> {
         varies: false,
     })?;
     let listed = HEAP.allocated() - before;
-    let begun = cpu::spent()?;
+    let begun = cpu::spent();
     fleet.settle()?;
-    let seconds = cpu::spent_since(begun)?.as_secs_f64();
+    let seconds = cpu::spent_since(begun).as_secs_f64();
     let slots = EDGES * SOURCES;
     ensure!(fleet.engine().slot_count() == slots, "{} slots", fleet.engine().slot_count());
     let counts = fleet.engine().counts(&Part::Scope(mailboat_engine::breaker::ScopeId("placement".into())));
@@ -53,10 +53,10 @@ fn main() -> Result<()> {
         .value(number(slots) / seconds, "slots/s")
         .print()?;
 
-    let begun = cpu::spent()?;
+    let begun = cpu::spent();
     fleet.change(0, 2);
     fleet.settle()?;
-    let seconds = cpu::spent_since(begun)?.as_secs_f64();
+    let seconds = cpu::spent_since(begun).as_secs_f64();
     let (calls, projections) = (fleet.calls() - slots as u64, fleet.projections());
     ensure!(calls == EDGES as u64, "{calls} calls for one changed object");
     Measurement::new("slots", "one of them changed", "projections")
