@@ -62,7 +62,7 @@ fn compare(path: &str, real: Option<&Value>, hub: Option<&Value>, found: &mut Ve
 }
 
 /// By what the elements of lists are known.
-fn name(element: &Value) -> Option<&str> {
+pub(crate) fn name(element: &Value) -> Option<&str> {
     let at = |path: &str| element.pointer(path)?.as_str();
     at("/name").or_else(|| at("/metadata/name")).or_else(|| at("/resource")).or_else(|| at("/subresource"))
 }

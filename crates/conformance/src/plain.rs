@@ -19,6 +19,8 @@ static UID: LazyLock<Regex> =
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern("^([0-9]+[smhd])+$"));
+/// By which kcp knows the secret of an export, which is drawn.
+static HASH: LazyLock<Regex> = LazyLock::new(|| pattern("^[0-9a-f]{64}$"));
 /// An address of a Service, which is drawn by lot.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.[0-9]+\.[0-9]+\.[0-9]+\b"));
 /// A port on all nodes, which is drawn, too, as a cell of a Service shows it.
@@ -36,7 +38,7 @@ const BUILD: [&str; 7] =
     ["gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
 
 /// What was seen of one server in one case.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Plain {
     /// What stands for what, such as an address.
     words: Vec<(String, String)>,
@@ -68,6 +70,7 @@ impl Plain {
             .into_owned();
         text = TIME.replace_all(&text, "<time>").into_owned();
         text = MARK.replace_all(&text, "$1<mark>").into_owned();
+        text = HASH.replace_all(&text, "<hash>").into_owned();
         let addresses = &mut self.addresses;
         text = ADDRESS
             .replace_all(&text, |found: &regex::Captures<'_>| {
@@ -134,6 +137,8 @@ impl Plain {
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("name", Value::String(text)) => self.name(text, metadata),
                 ("managedFields", Value::Array(entries)) => self.managers(entries),
+                // A time that is not set, as servers made of an older Kubernetes write it.
+                ("creationTimestamp", Value::Null) => continue,
                 (_, value) => self.value(value),
             };
             shown.insert(name.clone(), value);

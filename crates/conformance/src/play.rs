@@ -61,7 +61,6 @@ struct Playing<'p> {
     last: Value,
     last_headers: HeaderMap,
     watches: BTreeMap<String, Watch>,
-    only: Vec<String>,
 }
 
 struct Watch {
@@ -86,16 +85,18 @@ pub(crate) async fn play(
         last: Value::Null,
         last_headers: HeaderMap::new(),
         watches: BTreeMap::new(),
-        only: Vec::new(),
     };
     let mut heard = Vec::new();
     for (step, taken) in case.steps.iter().enumerate() {
-        playing.only.clear();
+        // What is not compared names nothing: a server may well have more than the other of what it says there.
+        let only = taken.action.only();
+        let named = (!only.is_empty()).then(|| playing.plain.clone());
         if let Some(answer) = playing.step(&taken.action).await {
             let refused = is_refusal(&answer);
-            let answer = playing.confined(answer);
+            let answer = confined(answer, only);
             heard.push(Heard { step, answer, refused });
         }
+        playing.plain = named.unwrap_or(playing.plain);
     }
     heard
 }
@@ -120,7 +121,7 @@ impl Playing<'_> {
                 None
             }
             Action::Watch { name, ask } => Some(self.open(name, ask).await),
-            Action::Events { name, count } => Some(self.events(name, Some(*count)).await),
+            Action::Events { name, count, .. } => Some(self.events(name, Some(*count)).await),
             Action::Rest { name } => Some(self.events(name, None).await),
         }
     }
@@ -136,13 +137,15 @@ impl Playing<'_> {
         let deadline = Instant::now() + UNTIL_LIMIT;
         let value = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
         let wanted = holds.map(|(path, text)| (self.filled(path), value(self.filled(text))));
+        let named = self.plain.clone();
         loop {
+            // How often was asked before is no part of the answer: versions are named anew by what comes.
+            self.plain.clone_from(&named);
             let answer = self.ask(ask).await;
             let held = wanted
                 .as_ref()
                 .is_none_or(|(path, value)| pick::one(&self.last, path).is_some_and(|found| found == value));
             if (answer["code"] == code && held) || Instant::now() > deadline {
-                // How often was asked before is no part of the answer: versions are named anew by what comes.
                 return answer;
             }
             sleep(PAUSE).await;
@@ -151,7 +154,6 @@ impl Playing<'_> {
 
     /// Sends a request and gives the head of the answer.
     async fn send(&mut self, ask: &Ask) -> Result<Response<Stream>, String> {
-        self.only.clone_from(&ask.only);
         let path = self.filled(&ask.path);
         let mut request = Request::builder().method(ask.method.as_str()).uri(path.replace(' ', "%20"));
         request = request.header("user-agent", USER_AGENT);
@@ -209,12 +211,14 @@ impl Playing<'_> {
         self.last_headers.clone_from(response.headers());
         let mut headers = Map::new();
         for name in HEADERS {
-            let values: Vec<String> = response
+            let mut values: Vec<String> = response
                 .headers()
                 .get_all(name)
                 .iter()
                 .map(|value| self.plain.text(&String::from_utf8_lossy(value.as_bytes())))
                 .collect();
+            // What a view of kcp hands on it says twice.
+            values.dedup();
             if !values.is_empty() {
                 headers.insert(name.to_owned(), values.join("\n").into());
             }
@@ -267,19 +271,6 @@ impl Playing<'_> {
         json!({ "events": events, "end": end })
     }
 
-    /// The answer, or the parts of it that the step is about.
-    fn confined(&mut self, answer: Value) -> Value {
-        if self.only.is_empty() {
-            return answer;
-        }
-        let parts = std::mem::take(&mut self.only);
-        let found = |path: &String| {
-            let values = pick::all(&answer, path).into_iter().cloned().collect::<Vec<_>>();
-            (path.clone(), Value::Array(values))
-        };
-        Value::Object(parts.iter().map(found).collect())
-    }
-
     fn filled(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.words {
@@ -311,6 +302,18 @@ impl Watch {
             }
         }
     }
+}
+
+/// The answer, or the parts of it that the step is about.
+fn confined(answer: Value, only: &[String]) -> Value {
+    if only.is_empty() {
+        return answer;
+    }
+    let found = |path: &String| {
+        let values = pick::all(&answer, path).into_iter().cloned().collect::<Vec<_>>();
+        (path.clone(), Value::Array(values))
+    };
+    Value::Object(only.iter().map(found).collect())
 }
 
 /// Whether an answer refuses what was asked for, or tells a watch that it cannot go on.

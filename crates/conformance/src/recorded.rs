@@ -1,35 +1,123 @@
 //! The requests that real clients were seen to send, by their shapes, and the cases that send such requests.
 //!
 //! `recorded.txt` holds what Mailboat's own processes, kubectl, Helm and client-go sent to hubs in the end-to-end runs
-//! (`MAILBOAT_HUB_RECORD`, see `docs/hub.md`). Each shape has to be that of a request of at least one case: so nothing
-//! is asked in earnest that is not compared with the real servers.
+//! (`MAILBOAT_HUB_RECORD`, see `docs/hub.md`). Each shape has to be that of a request of at least one case in which the
+//! answer is compared: all of it, or a part that says more than that there was an answer. So nothing is asked in earnest
+//! that is not compared with the real servers.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use mailboat_hub::shape;
 use serde_json::Value;
 
 use crate::known::Known;
-use crate::script::{Action, Ask, Body, File};
+use crate::script::{Action, Ask, Body, Case, File, Step};
 
 /// What was recorded.
 const RECORDED: &str = include_str!("../recorded.txt");
 
-/// The recorded shapes that no case has whose answers have to be equal: one that may differ shows nothing.
+/// With what the shapes begin to which real servers answer in another form. Each is sent in a case of its own, with a known
+/// difference that says why (`docs/hub.md`).
+const OTHERWISE: [&str; 5] = [
+    "how: GET /api in a view of all ",
+    "how: GET /apis in a view of all ",
+    "how: GET /apis in a workspace, taking application/json;g=apidiscovery.k8s.io;",
+    "how: GET /openapi/v2 in a server, ",
+    "how: GET /openapi/v3 in a workspace, ",
+];
+
+/// How much of the answers to requests of a shape is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Compared {
+    /// That there is an answer, of which kind it is, and in what form.
+    Head,
+    /// Parts of what it says.
+    Parts,
+    /// All of it.
+    Whole,
+}
+
+/// How much is compared of each recorded shape; none: no case has it whose answers have to be equal. One that may differ
+/// shows nothing.
+pub fn compared(files: &[File], known: &[Known]) -> BTreeMap<&'static str, Option<Compared>> {
+    let mut most: BTreeMap<String, Compared> = BTreeMap::new();
+    let cases = files.iter().flat_map(|file| file.cases.iter().chain([&file.once]));
+    for case in cases.filter(|case| !known.iter().any(|known| known.concerns(case))) {
+        for (ask, compared) in case.steps.iter().filter_map(|step| asked(case, step)) {
+            for shape in shapes(ask) {
+                let most = most.entry(shape).or_insert(compared);
+                *most = compared.max(*most);
+            }
+        }
+    }
+    recorded().map(|shape| (shape, answered_as(shape, &most))).collect()
+}
+
+/// Whether real servers answer to a shape in another form.
+pub fn is_answered_otherwise(shape: &str) -> bool {
+    OTHERWISE.iter().any(|start| shape.starts_with(start))
+}
+
+/// The recorded shapes of whose answers too little is compared.
 pub fn missing(files: &[File], known: &[Known]) -> Vec<String> {
-    let shown: BTreeSet<String> = files
-        .iter()
-        .flat_map(|file| file.cases.iter().chain([&file.once]))
-        .filter(|case| !known.iter().any(|known| known.concerns(case)))
-        .flat_map(|case| &case.steps)
-        .filter_map(|step| match &step.action {
-            Action::Ask(ask) | Action::Until { ask, .. } | Action::Watch { ask, .. } => Some(shapes(ask)),
-            Action::Let { .. } | Action::Events { .. } | Action::Rest { .. } => None,
-        })
-        .flatten()
-        .collect();
-    recorded().filter(|shape| !shown.contains(*shape)).map(str::to_owned).collect()
+    let all = compared(files, known).into_iter();
+    let short =
+        all.filter(|(shape, compared)| *compared < Some(Compared::Parts) && !is_answered_otherwise(shape));
+    short.map(|(shape, compared)| format!("{shape} ({compared:?})")).collect()
+}
+
+/// How much of the answers to a shape is compared. Real servers answer in protobuf whoever prefers it, and the hub never
+/// does: so what such an answer says is compared where the same is asked for without protobuf, and beside it how both
+/// answer to the request as it is sent.
+fn answered_as(shape: &str, most: &BTreeMap<String, Compared>) -> Option<Compared> {
+    let compared = *most.get(shape)?;
+    match without_protobuf(shape) {
+        Some(plain) => Some(most.get(&plain).copied().unwrap_or(compared)),
+        None => Some(compared),
+    }
+}
+
+/// What a request asks, and how much of the answer is compared.
+fn asked<'c>(case: &'c Case, step: &'c Step) -> Option<(&'c Ask, Compared)> {
+    match &step.action {
+        Action::Ask(ask) | Action::Until { ask, .. } => Some((ask, how_much(&ask.only))),
+        Action::Watch { name, ask } => {
+            let read = case.steps.iter().filter(|step| match &step.action {
+                Action::Events { name: read, .. } | Action::Rest { name: read } => read == name,
+                _ => false,
+            });
+            let read = read.map(|step| how_much(step.action.only())).max();
+            Some((ask, read.unwrap_or(Compared::Head)))
+        }
+        Action::Let { .. } | Action::Events { .. } | Action::Rest { .. } => None,
+    }
+}
+
+/// Parts say something if they lie in the body or in an event, and are more than its kind.
+fn how_much(only: &[String]) -> Compared {
+    let says = |part: &String| {
+        let kind = [".kind", ".apiVersion", ".type"].iter().any(|end| part.ends_with(end));
+        (part.starts_with(".body") || part.starts_with(".events")) && !kind
+    };
+    match only {
+        [] => Compared::Whole,
+        parts if parts.iter().any(says) => Compared::Parts,
+        _ => Compared::Head,
+    }
+}
+
+/// The same shape of somebody who does not take protobuf, if this one does.
+fn without_protobuf(shape: &str) -> Option<String> {
+    let (before, rest) = shape.split_once(", taking ")?;
+    let (taken, after) =
+        rest.split_once(", ").map_or((rest, String::new()), |(taken, after)| (taken, format!(", {after}")));
+    let plain: Vec<&str> = taken.split(',').filter(|form| !form.contains("protobuf")).collect();
+    let plain = plain.join(",");
+    (plain != taken).then(|| {
+        let taken = if matches!(plain.as_str(), "" | "application/json") { "JSON" } else { &plain };
+        format!("{before}, taking {taken}{after}")
+    })
 }
 
 /// Bodies in protobuf are no text that a case could hold. kubectl sends them to hubs in `crates/hub/tests/real`.
@@ -74,9 +162,76 @@ mod tests {
 
     #[test]
     fn what_real_clients_send_is_compared() {
-        let missing = missing(&crate::run::read_files().unwrap(), &crate::run::read_known().unwrap());
-        assert!(missing.is_empty(), "{} shapes have no case:\n{}", missing.len(), missing.join("\n"));
+        let (files, known) = (crate::run::read_files().unwrap(), crate::run::read_known().unwrap());
+        let all = compared(&files, &known);
+        let count = |wanted: Compared| {
+            all.iter().filter(|(shape, much)| **much == Some(wanted) && !is_answered_otherwise(shape)).count()
+        };
+        let otherwise = all.keys().filter(|shape| is_answered_otherwise(shape)).count();
+        println!(
+            "{} shapes: {} compared whole, {} in part, {otherwise} answered otherwise",
+            all.len(),
+            count(Compared::Whole),
+            count(Compared::Parts)
+        );
+        let missing = missing(&files, &known);
+        assert!(
+            missing.is_empty(),
+            "{} shapes have no case that compares what is answered:\n{}",
+            missing.len(),
+            missing.join("\n")
+        );
         assert!(recorded().count() > 50, "hardly anything was recorded");
+    }
+
+    #[test]
+    fn what_is_answered_otherwise_is_sent_all_the_same_and_is_a_known_difference() {
+        let (files, known) = (crate::run::read_files().unwrap(), crate::run::read_known().unwrap());
+        let (judged, sent) = (compared(&files, &known), compared(&files, &[]));
+        for start in OTHERWISE {
+            let shapes: Vec<_> = judged.iter().filter(|(shape, _)| shape.starts_with(start)).collect();
+            assert!(!shapes.is_empty(), "nobody asks so any more: {start}");
+            for (shape, much) in shapes {
+                assert!(*much < Some(Compared::Parts), "it is compared: {shape}");
+                assert_eq!(sent[shape], Some(Compared::Whole), "no case sends it: {shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_of_which_hardly_anything_is_compared_shows_nothing() {
+        let much = |only: &[&str]| how_much(&only.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>());
+        assert_eq!(much(&[]), Compared::Whole);
+        assert_eq!(much(&[".code", ".headers", ".body.kind", ".body.apiVersion"]), Compared::Head);
+        assert_eq!(much(&[".events[*].type"]), Compared::Head);
+        assert_eq!(much(&[".code", ".body.spec"]), Compared::Parts);
+        let opened = "== a\nwatch w /api/v1/pods\n";
+        for (text, expected) in [
+            (opened.to_owned(), Compared::Head),
+            (format!("{opened}events w 1\n"), Compared::Whole),
+            (format!("{opened}events w 1\n  ? .events[0].object.spec\n"), Compared::Parts),
+        ] {
+            let file = File::parse("test", &text).unwrap();
+            let case = &file.cases[0];
+            assert_eq!(asked(case, &case.steps[0]).map(|(_, much)| much), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_in_protobuf_is_compared_where_it_is_asked_for_without() {
+        for (shape, plain) in [
+            ("how: get in a server, taking JSON", None),
+            (
+                "how: get in a server, taking application/vnd.kubernetes.protobuf,application/json, with limit",
+                Some("how: get in a server, taking JSON, with limit"),
+            ),
+            (
+                "how: list in a server, taking application/vnd.kubernetes.protobuf;as=A,application/json;as=A",
+                Some("how: list in a server, taking application/json;as=A"),
+            ),
+        ] {
+            assert_eq!(without_protobuf(shape).as_deref(), plain, "{shape}");
+        }
     }
 
     #[test]

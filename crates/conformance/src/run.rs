@@ -300,6 +300,8 @@ impl<'g> Ground<'g> {
                 words.insert("ws".to_owned(), path.clone());
                 words.insert("cluster".to_owned(), cluster.clone());
                 shown.push((cluster.clone(), "<cluster>".to_owned()));
+                // What the server itself writes bears its name.
+                shown.push(("mailboat-hub".to_owned(), "kcp".to_owned()));
             }
             if mentions(case, "ns") {
                 self.namespace(side, &words["ns"]).await?;

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Indented lines belong to the request above them: `>` is a header, `?` a path to which the comparison is confined, `|` a line
-//! of a body that is sent as it is; all else is the body in YAML, sent as JSON. `{ns}` is the case's own namespace,
+//! of a body that is sent as it is; all else is the body in YAML, sent as JSON. `events` takes `?`, too. `{ns}` is the case's own namespace,
 //! made when it is mentioned, `{id}` a word of the case's own, and `let` gives a name to a part of the last answer, to one of its
 //! headers (`@etag`), or with `after` to the rest of a text in it.
 
@@ -112,6 +112,8 @@ pub enum Action {
         name: String,
         /// How many.
         count: usize,
+        /// The paths to which the comparison is confined; none: all that came.
+        only: Vec<String>,
     },
     /// Reads a watch to its end, and compares all that came.
     Rest {
@@ -258,10 +260,19 @@ impl Action {
             "events" => {
                 let (name, count) = rest.split_once(' ').ok_or_else(missing)?;
                 let count = count.parse().map_err(|_| "a number of events is expected".to_owned())?;
-                Ok(Self::Events { name: name.to_owned(), count })
+                Ok(Self::Events { name: name.to_owned(), count, only: Vec::new() })
             }
             "rest" => Ok(Self::Rest { name: rest.to_owned() }),
             _ => Ok(Self::Ask(Ask::parse(line)?)),
+        }
+    }
+
+    /// The paths to which the comparison of what comes is confined; none: all of it is compared.
+    pub fn only(&self) -> &[String] {
+        match self {
+            Self::Ask(ask) | Self::Until { ask, .. } | Self::Watch { ask, .. } => &ask.only,
+            Self::Events { only, .. } => only,
+            Self::Let { .. } | Self::Rest { .. } => &[],
         }
     }
 
@@ -275,8 +286,12 @@ impl Action {
 
 impl Step {
     fn extend(&mut self, line: &str) -> Result<(), &'static str> {
-        let ask = self.action.ask().ok_or("this step takes no lines of its own")?;
         let content = line.trim();
+        if let (Action::Events { only, .. }, Some(path)) = (&mut self.action, content.strip_prefix("? ")) {
+            only.push(path.to_owned());
+            return Ok(());
+        }
+        let ask = self.action.ask().ok_or("this step takes no lines of its own")?;
         if let Some(header) = content.strip_prefix("> ") {
             let (name, value) = header.split_once(": ").ok_or("a header reads `> Name: value`")?;
             ask.headers.push((name.to_lowercase(), value.to_owned()));

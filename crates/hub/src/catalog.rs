@@ -176,7 +176,8 @@ fn kind(
     if !resource.subresources.iter().any(|part| part.subresource == "status") {
         kind.rules.status = None;
     }
-    if schemas[&resource.schema]["properties"].get("spec").is_none() {
+    let no_spec = schemas[&resource.schema]["properties"].get("spec").is_none();
+    if no_spec && kind.rules.generation != Generation::Content {
         kind.rules.generation = Generation::None;
     }
     Ok(kind)
@@ -236,6 +237,9 @@ mod tests {
         let config_maps = kinds.iter().find(|kind| kind.id == KindId::new("", "configmaps")).unwrap();
         assert!(config_maps.rules.status.is_none());
         assert_eq!(config_maps.rules.generation, Generation::None);
+        let webhooks = KindId::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
+        let webhooks = kinds.iter().find(|kind| kind.id == webhooks).unwrap();
+        assert_eq!(webhooks.rules.generation, Generation::Content);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! What is here covers the kinds that the tests compare with a real server; a kind without an entry gets the
 //! rules that most have.
 
+mod admission;
 mod autoscaler;
 mod certificate;
 mod data;
@@ -298,6 +299,30 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::None,
             status: with_status(&[&["metadata"], &["spec"]]),
             defaults: Some(network::default_api_service),
+            ..common
+        },
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => {
+            Rules { defaults: Some(admission::default_mutating_webhooks), ..common }
+        }
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => {
+            Rules { defaults: Some(admission::default_webhooks), ..common }
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
+            Rules {
+                generation: Generation::Spec,
+                status: with_status(&[&["spec"]]),
+                defaults: Some(admission::default_policy),
+                ..common
+            }
+        }
+        (
+            "admissionregistration.k8s.io",
+            "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings",
+        ) => Rules {
+            generation: Generation::Spec,
+            defaults: Some(admission::default_policy_binding),
+            // Required, and left out where they are empty all the same.
+            empty: json!({ "metadata": {}, "spec": {} }),
             ..common
         },
         _ => Rules { generation: Generation::Spec, status: with_status(&[&["spec"]]), ..common },

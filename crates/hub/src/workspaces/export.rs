@@ -47,7 +47,10 @@ impl Round<'_, '_> {
         self.patch(&export.key, Part::Status, &status);
         let slice = json!({
             "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExportEndpointSlice",
-            "metadata": { "name": name },
+            "metadata": { "name": name, "ownerReferences": [{
+                "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport",
+                "name": name, "uid": export.uid.to_string(),
+            }] },
             "spec": { "export": { "name": name, "path": tree::path_of(self.machine, cluster) } },
         });
         // Where one of this name is there already, it is its maker's.

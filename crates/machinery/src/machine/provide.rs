@@ -1,5 +1,6 @@
-//! What a cluster gives to Services and Pods that no rule of their kinds can: addresses, which nobody else may have, and
-//! the files by which a Pod speaks to its own cluster, which depend on its account.
+//! What a cluster gives to objects that no rule of their kinds can: to Services addresses, which nobody else may have, to Pods
+//! the files by which they speak to their own cluster, which depend on their account, and to exports and types of kcp the
+//! path of their workspace.
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher as _;
@@ -22,6 +23,12 @@ const ADDRESSES: RangeInclusive<u32> = 0x0a60_0001..=0x0a6f_fffe;
 /// The first of them are left to those who name theirs.
 const STATIC: u32 = 256;
 const NODE_PORTS: RangeInclusive<u64> = 30_000..=32_767;
+
+/// What others refer to by the path of its workspace.
+const SAYS_WHERE_EXPORTS: (&str, &str) = ("apis.kcp.io", "apiexports");
+const SAYS_WHERE_TYPES: (&str, &str) = ("tenancy.kcp.io", "workspacetypes");
+/// The annotation that says this path, of what is in the workspace and of the LogicalCluster that it is.
+const PATH: &str = "kcp.io/path";
 
 /// Where a Pod finds what it needs to speak to its cluster.
 const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -49,6 +56,10 @@ impl Machine {
         match (key.kind.group(), key.kind.resource()) {
             ("", "services") if self.settings.addresses => self.address(writing, key, body, None),
             ("", "pods") if self.settings.tokens => self.introduce(key, body, moment),
+            SAYS_WHERE_EXPORTS | SAYS_WHERE_TYPES => {
+                self.say_where(key, body);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -64,7 +75,24 @@ impl Machine {
             ("", "services") if self.settings.addresses => {
                 self.address(writing, &live.key, body, Some(live.body()))
             }
+            SAYS_WHERE_EXPORTS | SAYS_WHERE_TYPES => {
+                self.say_where(&live.key, body);
+                Ok(())
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Has an object of kcp that others refer to by a path say the path of its workspace. It is the server's own.
+    fn say_where(&self, key: &Key, body: &mut Value) {
+        let kind = KindId::new("core.kcp.io", "logicalclusters");
+        let place = Key { kind, namespace: Name::default(), name: Name::new("cluster"), ..key.clone() };
+        let place = self.get(&place).ok();
+        if let Some(path) = place.and_then(|place| place.metadata()["annotations"].get(PATH).cloned()) {
+            if !body["metadata"]["annotations"].is_object() {
+                body["metadata"]["annotations"] = json!({});
+            }
+            body["metadata"]["annotations"][PATH] = path;
         }
     }
 

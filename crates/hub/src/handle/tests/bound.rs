@@ -57,6 +57,24 @@ async fn nobody_is_bound_by_a_type_to_what_he_may_not_bind() {
 }
 
 #[tokio::test]
+async fn exports_say_where_they_are_and_slices_whose_they_are() {
+    let world = World::of(&["provider"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    let export = format!("/clusters/root:provider{APIS}/apiexports/boats");
+    let (_, said) = world.get(&admin(), &export).await;
+    assert_eq!(said["metadata"]["annotations"]["kcp.io/path"], "root:provider", "{said}");
+    // It is the server's own, and nobody else's field.
+    let patch = json!({ "metadata": { "annotations": { "kcp.io/path": "root:elsewhere" } } });
+    let (code, patched) = world.asked(&admin(), Method::PATCH, &export, MERGE, &patch).await;
+    assert_eq!((code, &patched["metadata"]["annotations"]), (200, &said["metadata"]["annotations"]));
+    let slice = "/clusters/root:provider/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/boats";
+    let (_, slice) = world.get(&admin(), slice).await;
+    let owner = json!([{ "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": "boats",
+        "uid": said["metadata"]["uid"] }]);
+    assert_eq!(slice["metadata"]["ownerReferences"], owner, "{slice}");
+}
+
+#[tokio::test]
 async fn nobody_says_to_what_he_is_bound_or_by_what_he_is_known_but_the_server() {
     let world = World::of(&["provider", "mine"]).await;
     world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
