@@ -373,10 +373,10 @@ impl Engine {
         match self.configuration {
             Some(configuration) => deselected(configuration),
             None if broken(Mutation::HalfAConfiguration) => deselected(WholeConfiguration::known(0)),
-            // Before it was known for the first time, that nobody claims something says nothing yet.
             None => {
-                let expected = self.was_known.then_some(Expected::Whenever);
-                Err(unclear("the configuration is not known as a whole yet", expected))
+                // Before it was known for the first time, nearly all copies are like that for a moment: nobody is asked.
+                let expected = if self.was_known { Expected::Whenever } else { Expected::Soon };
+                Err(unclear("the configuration is not known as a whole yet", Some(expected)))
             }
         }
     }
