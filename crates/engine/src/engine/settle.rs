@@ -11,7 +11,7 @@ use mailboat_store::store::{Store, Unlisted};
 use super::sight::{Sight, WantedHere};
 use super::{Engine, of_kind};
 use crate::breaker::{Expected, ScopeId};
-use crate::fans::RouteIndex;
+use crate::fans::{Fan, RouteIndex};
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
 use crate::plan::told_by_reading;
@@ -76,6 +76,13 @@ impl Engine {
         store: &'s Store,
         state: &'s SlotState,
     ) -> Option<(&'s Uid, Result<Evidence, Unclear>)> {
+        if let Some(fan) = self.in_question(state) {
+            let unclear = Unclear::in_question(store, fan)?;
+            return match known_target(store, state) {
+                Some(target) => self.our_mark_on(target).map(|_| (&target.uid, Err(unclear))),
+                None => may_go_unseen(store, state).map(|(object, _)| (object, Err(unclear))),
+            };
+        }
         if !state.claims.is_empty() {
             // Claimed, and to go all the same: its source is being deleted and waits for that.
             let target = known_target(store, state)?;
@@ -108,7 +115,9 @@ impl Engine {
         if !fresh.is_empty() {
             let anywhere = fresh.iter().any(|scope| scope.is_unclaimed());
             let known: BTreeSet<SlotId> = expected.iter().map(|(id, ..)| *id).collect();
-            for id in self.slots.unclaimed().into_iter().filter(|id| !known.contains(id)) {
+            let in_question = self.all_in_question(|scope| fresh.contains(scope));
+            let all = self.slots.unclaimed().into_iter().chain(in_question);
+            for id in all.filter(|id| !known.contains(id)) {
                 let Some(state) = self.slots.get(id) else { continue };
                 let of_it = state.scope.as_ref().map_or(anywhere, |scope| fresh.contains(scope));
                 if of_it && let Some((object, Err(unclear))) = self.unwanted(store, state) {
@@ -431,6 +440,14 @@ pub(crate) struct Unclear {
 impl Unclear {
     fn at(on: &Key, reason: &str, expected: Option<Expected>) -> Self {
         Self { hold: Hold { reason: reason.to_owned(), on: Some(on.clone()) }, expected }
+    }
+
+    /// Of something that is claimed still, as nobody can say whether rightly.
+    fn in_question(store: &Store, fan: &Fan) -> Option<Self> {
+        let hold = fan.hold.as_deref()?.clone();
+        let doubt = store.get(&fan.source).doubt();
+        let expected = doubt.map_or(Expected::Whenever, |doubt| expected(store, &fan.source, doubt));
+        Some(Self { hold, expected: Some(expected) })
     }
 }
 
