@@ -298,17 +298,21 @@ impl Engine {
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         let belongs = (state.record.uid.is_some() && !state.passing.goes_alone).then(|| scope_of(state));
-        if state.counted == belongs || (belongs.is_none() && broken(Mutation::CountTheGone)) {
+        let ended = belongs.is_some() && state.has_ended();
+        if (&state.counted, state.counted_ended) == (&belongs, ended)
+            || (belongs.is_none() && broken(Mutation::CountTheGone))
+        {
             return;
         }
         let everything = ScopeId::unclaimed(&state.key.cluster);
-        for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything)) {
+        let before = state.counted_ended;
+        for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything, before)) {
             self.breaker.departed(scope);
         }
-        for scope in belongs.iter().flat_map(|scope| counting(scope, &everything)) {
+        for scope in belongs.iter().flat_map(|scope| counting(scope, &everything, ended)) {
             self.breaker.delivered(scope);
         }
-        state.counted = belongs;
+        (state.counted, state.counted_ended) = (belongs, ended);
     }
 
     /// Why nobody wants this slot, or why that cannot be said.
@@ -531,9 +535,14 @@ pub(crate) fn scope_of(state: &SlotState) -> ScopeId {
 }
 
 /// The scopes that an object of one of them counts in. What nobody claims after a restart is a share of all that is
-/// ours in its cluster: which part of the configuration it once belonged to is not known any more.
-fn counting<'a>(scope: &'a ScopeId, everything: &'a ScopeId) -> impl Iterator<Item = &'a ScopeId> {
-    std::iter::once(scope).chain((scope != everything).then_some(everything))
+/// ours in its cluster: which part of the configuration it once belonged to is not known any more. What has ended counts on in the
+/// scope that let it go until that is shown, or the rest of that would be held half way; to all others it stands there no more.
+fn counting<'a>(
+    scope: &'a ScopeId,
+    everything: &'a ScopeId,
+    ended: bool,
+) -> impl Iterator<Item = &'a ScopeId> {
+    std::iter::once(scope).chain((scope != everything && !ended).then_some(everything))
 }
 
 /// Whether a source shows an older version than a copy remembers of it: its server was restored from a backup.

@@ -419,6 +419,34 @@ fn a_word_on_what_nobody_claimed_is_not_good_after_somebody_did() {
     assert!(held(&world).iter().any(|(scope, ..)| scope == "unclaimed/florin"), "{:?}", held(&world));
 }
 
+/// Nine copies at each of two edges are what is asked about, of 27. The other nine are moved by their placement, and the link to
+/// the edge that they leave is dead: it is answered there that they are gone, and not shown.
+#[test]
+fn what_another_placement_moves_does_not_make_what_nobody_claims_look_small() {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps", "secrets"], 9);
+    let move_to = |world: &mut World, to: u32| {
+        let mut route = translator("p2", &[to]);
+        (route.head.configuration, route.head.sources[0].kind) = (edition(to.into()), kind_of("secrets"));
+        configure(world, route);
+    };
+    place(&mut world, &["configmaps"], &[FLORIN, 2], 1);
+    move_to(&mut world, GUILDER);
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    place(&mut world, &["configmaps"], &[], 2);
+    move_to(&mut world, GUILDER);
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in_each(&world), held(&world).len()), ([9, 9, 9], 3));
+    world.servers.get_mut(&key("guilder", "secrets", "", "").cluster).unwrap().silent = true;
+    move_to(&mut world, 2);
+    world.run_for(1_000);
+    assert_eq!(left_in_each(&world), [9, 0, 18], "18 of 36 went, nine of which were gone");
+    assert_eq!(held(&world).len(), 3);
+}
+
 /// Nine copies at each of two edges, deselected while no process ran. Now one does that has listed the first of them.
 fn one_listed() -> World {
     let mut world = world();
