@@ -43,6 +43,8 @@ pub struct Fan {
     pub legs: Vec<Leg>,
     /// Why it cannot be said where the source goes.
     pub hold: Option<Box<Hold>>,
+    /// Whether its route came to select otherwise since that was last decided: what its legs say may not hold any more.
+    pub reselected: bool,
     /// How the source was last seen to be gone.
     pub gone: Option<Box<Absence>>,
     /// Whether it waits to be evaluated.
@@ -135,6 +137,7 @@ impl Fans {
             by: Name::EMPTY,
             legs: Vec::new(),
             hold: None,
+            reselected: false,
             gone: None,
             stale: false,
             finalizes: false,
@@ -230,6 +233,12 @@ impl Fans {
     /// Whether a route makes anything of any source, or may.
     pub fn has(&self, route: RouteIndex) -> bool {
         self.by_route.contains_key(&route)
+    }
+
+    /// The fans of a route of which nobody can say where their sources go.
+    pub fn held(&self, route: RouteIndex) -> impl Iterator<Item = &Fan> {
+        let fans = self.by_route.get(&route).into_iter().flatten();
+        fans.filter_map(|id| self.get(*id)).filter(|fan| fan.hold.is_some())
     }
 
     /// All fans of a route, in the order of their sources.

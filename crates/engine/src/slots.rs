@@ -41,6 +41,7 @@ pub struct Claim {
 }
 
 /// What the engine holds about one slot, in a few hundred bytes with what its tables add.
+#[allow(clippy::struct_excessive_bools, reason = "one byte each, of which there are as many as copies")]
 #[derive(Debug)]
 pub struct SlotState {
     /// Where it is.
@@ -51,6 +52,8 @@ pub struct SlotState {
     pub scope: Option<ScopeId>,
     /// The scope that counts its object as delivered.
     pub counted: Option<ScopeId>,
+    /// Whether it was counted as one of which it was answered that it is gone or going.
+    pub(crate) counted_ended: bool,
     /// What is remembered.
     pub record: Record,
     /// What is to be known only until it is as wanted.
@@ -378,6 +381,7 @@ impl SlotState {
             claims: SmallVec::new(),
             scope: None,
             counted: None,
+            counted_ended: false,
             record: Record::default(),
             passing: Rare::default(),
             under_way: false,
@@ -388,6 +392,11 @@ impl SlotState {
             owed: None,
             settled: None,
         }
+    }
+
+    /// Whether it was answered that what stood there is gone or going, whatever is shown.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(&self.passing.written, Some(Written::Ended(uid)) if self.record.uid.as_ref() == Some(uid))
     }
 
     /// Nothing stands there any more. Whether another hand took what we made is asked when it is planned.

@@ -126,6 +126,7 @@ impl Engine {
             }
             Action::Delete(warrant) => {
                 state.passing.written = Some(Written::Ended(warrant.uid().clone()));
+                self.count(id);
             }
             Action::Report(_) => {
                 state.record.reported = flight.aims.status.unwrap_or(Digest::NONE);

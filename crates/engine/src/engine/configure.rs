@@ -98,8 +98,11 @@ impl Engine {
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         // What a new route brings is listed for the first time, though others may have read it before.
         let urgency = if before.is_some() { Urgency::Live } else { Urgency::Listed };
-        for fan in known.into_iter().chain(listed) {
-            self.evaluate_later(fan, urgency);
+        for id in known.into_iter().chain(listed) {
+            if let Some(fan) = self.fans.get_mut(id) {
+                fan.reselected |= before.is_some() && !alike;
+            }
+            self.evaluate_later(id, urgency);
         }
         self.bury(index);
     }

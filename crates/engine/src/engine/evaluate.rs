@@ -1,5 +1,6 @@
 //! Evaluation: where each source goes, and which slots that makes wanted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
@@ -11,11 +12,12 @@ use smallvec::SmallVec;
 
 use super::settle::scope_of;
 use super::{Engine, urgency};
-use crate::fans::{FanId, Leg, Reader, RouteIndex};
+use crate::breaker::ScopeId;
+use crate::fans::{Fan, FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
 use crate::route::{DestinationId, Rank, Route, View};
 use crate::shared::in_cluster;
-use crate::slots::{Claim, SlotId};
+use crate::slots::{Claim, SlotId, SlotState};
 use crate::want::{Hold, Want};
 use crate::warrant::SourceGone;
 
@@ -137,6 +139,7 @@ impl Engine {
                     Ok(selected) => {
                         if let Some(fan) = self.fans.get_mut(id) {
                             fan.hold = None;
+                            fan.reselected = false;
                             fan.gone = None;
                         }
                         self.fans.selects(id, selected.by.clone());
@@ -183,8 +186,40 @@ impl Engine {
         let slots: Vec<SlotId> = fan.legs.iter().flat_map(Leg::slots).collect();
         for slot in slots {
             self.unsettle(slot);
+            self.put_in_question(slot);
             self.plan_later(slot, Urgency::Listed);
         }
+    }
+
+    /// Claimed still, and perhaps to go: counted with all that goes from its scope.
+    fn put_in_question(&mut self, slot: SlotId) {
+        if self.slots.get(slot).is_some_and(|state| self.in_question(state).is_some()) {
+            self.unsettled.insert(slot);
+        }
+    }
+
+    /// Whose legs alone still want a slot, if nobody can say whether they do: nothing is known of their sources now, and their
+    /// routes came to select otherwise or go there no more. It stays as it is; but it is not wanted as far as anybody knows.
+    pub(super) fn in_question(&self, state: &SlotState) -> Option<&Fan> {
+        let questioned = |claim: &Claim| {
+            let fan = self.fans.get(claim.fan).filter(|fan| fan.hold.is_some())?;
+            let route = self.routes.get(fan.route.0 as usize)?.route.as_ref()?;
+            let leaves = route.destinations().is_some_and(|to| to.binary_search(&claim.to).is_err());
+            (fan.reselected || leaves).then_some(fan)
+        };
+        let first = questioned(state.claims.first()?)?;
+        state.claims.iter().all(|claim| questioned(claim).is_some()).then_some(first)
+    }
+
+    /// All slots of a scope that are in question.
+    pub(super) fn all_in_question(&self, of: impl Fn(&ScopeId) -> bool) -> BTreeSet<SlotId> {
+        let routes = self.routes.iter().filter(|(_, entry)| of(&entry.scope));
+        let routes = routes.map(|(index, _)| RouteIndex(u32::try_from(index).unwrap_or(u32::MAX)));
+        let slots =
+            routes.flat_map(|route| self.fans.held(route)).flat_map(|fan| &fan.legs).flat_map(Leg::slots);
+        let questioned =
+            |state: &SlotState| state.scope.as_ref().is_some_and(&of) && self.in_question(state).is_some();
+        slots.filter(|id| self.slots.get(*id).is_some_and(questioned)).collect()
     }
 
     /// What comes after a doubt may be another past, in which nothing was reported.
@@ -356,6 +391,7 @@ impl Engine {
     pub(super) fn hand_on(&mut self) {
         for slot in std::mem::take(&mut self.handed_on) {
             self.belong(slot);
+            self.put_in_question(slot);
             self.stand_anew(slot);
         }
     }

@@ -11,7 +11,7 @@ use mailboat_store::store::{Store, Unlisted};
 use super::sight::{Sight, WantedHere};
 use super::{Engine, of_kind};
 use crate::breaker::{Expected, ScopeId};
-use crate::fans::RouteIndex;
+use crate::fans::{Fan, RouteIndex};
 use crate::mark::{Mark, Marked};
 use crate::mutation::{Mutation, broken};
 use crate::plan::told_by_reading;
@@ -76,6 +76,13 @@ impl Engine {
         store: &'s Store,
         state: &'s SlotState,
     ) -> Option<(&'s Uid, Result<Evidence, Unclear>)> {
+        if let Some(fan) = self.in_question(state) {
+            let unclear = Unclear::in_question(store, fan)?;
+            return match known_target(store, state) {
+                Some(target) => self.our_mark_on(target).map(|_| (&target.uid, Err(unclear))),
+                None => may_go_unseen(store, state).map(|(object, _)| (object, Err(unclear))),
+            };
+        }
         if !state.claims.is_empty() {
             // Claimed, and to go all the same: its source is being deleted and waits for that.
             let target = known_target(store, state)?;
@@ -108,7 +115,9 @@ impl Engine {
         if !fresh.is_empty() {
             let anywhere = fresh.iter().any(|scope| scope.is_unclaimed());
             let known: BTreeSet<SlotId> = expected.iter().map(|(id, ..)| *id).collect();
-            for id in self.slots.unclaimed().into_iter().filter(|id| !known.contains(id)) {
+            let in_question = self.all_in_question(|scope| fresh.contains(scope));
+            let all = self.slots.unclaimed().into_iter().chain(in_question);
+            for id in all.filter(|id| !known.contains(id)) {
                 let Some(state) = self.slots.get(id) else { continue };
                 let of_it = state.scope.as_ref().map_or(anywhere, |scope| fresh.contains(scope));
                 if of_it && let Some((object, Err(unclear))) = self.unwanted(store, state) {
@@ -289,17 +298,21 @@ impl Engine {
     pub(crate) fn count(&mut self, id: SlotId) {
         let Some(state) = self.slots.get_mut(id) else { return };
         let belongs = (state.record.uid.is_some() && !state.passing.goes_alone).then(|| scope_of(state));
-        if state.counted == belongs || (belongs.is_none() && broken(Mutation::CountTheGone)) {
+        let ended = belongs.is_some() && state.has_ended();
+        if (&state.counted, state.counted_ended) == (&belongs, ended)
+            || (belongs.is_none() && broken(Mutation::CountTheGone))
+        {
             return;
         }
         let everything = ScopeId::unclaimed(&state.key.cluster);
-        for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything)) {
+        let before = state.counted_ended;
+        for scope in state.counted.iter().flat_map(|scope| counting(scope, &everything, before)) {
             self.breaker.departed(scope);
         }
-        for scope in belongs.iter().flat_map(|scope| counting(scope, &everything)) {
+        for scope in belongs.iter().flat_map(|scope| counting(scope, &everything, ended)) {
             self.breaker.delivered(scope);
         }
-        state.counted = belongs;
+        (state.counted, state.counted_ended) = (belongs, ended);
     }
 
     /// Why nobody wants this slot, or why that cannot be said.
@@ -373,10 +386,10 @@ impl Engine {
         match self.configuration {
             Some(configuration) => deselected(configuration),
             None if broken(Mutation::HalfAConfiguration) => deselected(WholeConfiguration::known(0)),
-            // Before it was known for the first time, that nobody claims something says nothing yet.
             None => {
-                let expected = self.was_known.then_some(Expected::Whenever);
-                Err(unclear("the configuration is not known as a whole yet", expected))
+                // Before it was known for the first time, nearly all copies are like that for a moment: nobody is asked.
+                let expected = if self.was_known { Expected::Whenever } else { Expected::Soon };
+                Err(unclear("the configuration is not known as a whole yet", Some(expected)))
             }
         }
     }
@@ -431,6 +444,14 @@ pub(crate) struct Unclear {
 impl Unclear {
     fn at(on: &Key, reason: &str, expected: Option<Expected>) -> Self {
         Self { hold: Hold { reason: reason.to_owned(), on: Some(on.clone()) }, expected }
+    }
+
+    /// Of something that is claimed still, as nobody can say whether rightly.
+    fn in_question(store: &Store, fan: &Fan) -> Option<Self> {
+        let hold = fan.hold.as_deref()?.clone();
+        let doubt = store.get(&fan.source).doubt();
+        let expected = doubt.map_or(Expected::Whenever, |doubt| expected(store, &fan.source, doubt));
+        Some(Self { hold, expected: Some(expected) })
     }
 }
 
@@ -514,9 +535,14 @@ pub(crate) fn scope_of(state: &SlotState) -> ScopeId {
 }
 
 /// The scopes that an object of one of them counts in. What nobody claims after a restart is a share of all that is
-/// ours in its cluster: which part of the configuration it once belonged to is not known any more.
-fn counting<'a>(scope: &'a ScopeId, everything: &'a ScopeId) -> impl Iterator<Item = &'a ScopeId> {
-    std::iter::once(scope).chain((scope != everything).then_some(everything))
+/// ours in its cluster: which part of the configuration it once belonged to is not known any more. What has ended counts on in the
+/// scope that let it go until that is shown, or the rest of that would be held half way; to all others it stands there no more.
+fn counting<'a>(
+    scope: &'a ScopeId,
+    everything: &'a ScopeId,
+    ended: bool,
+) -> impl Iterator<Item = &'a ScopeId> {
+    std::iter::once(scope).chain((scope != everything && !ended).then_some(everything))
 }
 
 /// Whether a source shows an older version than a copy remembers of it: its server was restored from a backup.

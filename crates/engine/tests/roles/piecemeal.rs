@@ -145,6 +145,52 @@ fn what_is_undecided_counts_with_what_is_to_go() {
     assert_eq!(left_in(&world, "florin"), 0);
 }
 
+/// Ten copies of each of three kinds. The kinds of their sources are not served any more, and then their placement goes nowhere.
+fn unserved_and_deselected() -> World {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    place(&mut world, &PLACED, &[FLORIN], 1);
+    known(&mut world);
+    world.run();
+    for kind in PLACED {
+        world.unserve("workload", kind);
+    }
+    place(&mut world, &PLACED, &[], 2);
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (30, vec![]));
+    world
+}
+
+#[test]
+fn what_is_claimed_and_in_doubt_counts_once_its_placement_selects_otherwise() {
+    let mut world = unserved_and_deselected();
+    let mut change = None;
+    for kind in PLACED {
+        world.find_again("workload", kind);
+        world.run_for(60_000);
+        assert_eq!(left_in(&world, "florin"), 30, "{kind} went by themselves");
+        let asked = held(&world);
+        let [(_, asked, 30)] = asked.as_slice() else { panic!("{kind}: {asked:?}") };
+        assert_eq!(*change.get_or_insert(*asked), *asked, "it is one question all the time");
+    }
+    confirm(&mut world, "p1", change.unwrap());
+    assert_eq!(left_in(&world, "florin"), 0);
+}
+
+#[test]
+fn what_turns_out_to_be_selected_after_a_doubt_is_asked_about_no_more() {
+    let mut world = unserved_and_deselected();
+    place(&mut world, &["customizers", "secrets"], &[FLORIN], 3);
+    world.find_again("workload", "configmaps");
+    world.run_for(60_000);
+    assert!(matches!(held(&world).as_slice(), [(_, _, 30)]), "{:?}", held(&world));
+    world.find_again("workload", "secrets");
+    world.find_again("workload", "customizers");
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (20, vec![]));
+}
+
 #[test]
 fn a_word_on_what_was_undecided_holds_when_it_is_decided() {
     let mut world = lost_and_deselected();
@@ -371,6 +417,34 @@ fn a_word_on_what_nobody_claimed_is_not_good_after_somebody_did() {
     world.run_for(60_000);
     assert_eq!(left_in(&world, "florin"), 20, "nobody was asked this time");
     assert!(held(&world).iter().any(|(scope, ..)| scope == "unclaimed/florin"), "{:?}", held(&world));
+}
+
+/// Nine copies at each of two edges are what is asked about, of 27. The other nine are moved by their placement, and the link to
+/// the edge that they leave is dead: it is answered there that they are gone, and not shown.
+#[test]
+fn what_another_placement_moves_does_not_make_what_nobody_claims_look_small() {
+    let mut world = world();
+    put_sources(&mut world, &["configmaps", "secrets"], 9);
+    let move_to = |world: &mut World, to: u32| {
+        let mut route = translator("p2", &[to]);
+        (route.head.configuration, route.head.sources[0].kind) = (edition(to.into()), kind_of("secrets"));
+        configure(world, route);
+    };
+    place(&mut world, &["configmaps"], &[FLORIN, 2], 1);
+    move_to(&mut world, GUILDER);
+    known(&mut world);
+    world.run();
+    world.restart(&KINDS);
+    place(&mut world, &["configmaps"], &[], 2);
+    move_to(&mut world, GUILDER);
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in_each(&world), held(&world).len()), ([9, 9, 9], 3));
+    world.servers.get_mut(&key("guilder", "secrets", "", "").cluster).unwrap().silent = true;
+    move_to(&mut world, 2);
+    world.run_for(1_000);
+    assert_eq!(left_in_each(&world), [9, 0, 18], "18 of 36 went, nine of which were gone");
+    assert_eq!(held(&world).len(), 3);
 }
 
 /// Nine copies at each of two edges, deselected while no process ran. Now one does that has listed the first of them.

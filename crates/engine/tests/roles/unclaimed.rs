@@ -85,3 +85,36 @@ fn a_copy_of_something_that_its_route_does_not_name_is_not_made() {
     world.run_for(60_000);
     assert!(world.object(&key("florin", "secrets", "till", "tenant-related")).is_none());
 }
+
+/// Ten copies, deselected while no process ran, and the sources of two were deleted as well. Of the rest, a process that starts
+/// can say nothing before it knows its configuration as a whole.
+#[test]
+fn what_lost_its_source_does_not_go_before_the_rest_of_a_mass_withdrawal_is_known() {
+    let sources: Vec<Key> =
+        (0..10).map(|n| key("workload", "configmaps", "till", &format!("c{n}"))).collect();
+    let left = |world: &World| {
+        let copies = sources.iter().map(|source| key("florin", "configmaps", "till", &source.name));
+        copies.filter(|copy| world.object(copy).is_some()).count()
+    };
+    let mut world = world();
+    for source in &sources {
+        world.put(source, config_map("1"));
+    }
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run();
+    assert_eq!(left(&world), 10);
+    for source in &sources[..2] {
+        world.remove(source);
+    }
+    world.restart(&KINDS);
+    configure(&mut world, translator("p1", &[]));
+    world.run_for(60_000);
+    assert_eq!(left(&world), 10, "two of ten went, and the other eight would be few after them");
+    assert_eq!(world.engine.held_by_scope().count(), 0, "nobody is asked about what is being read");
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!(left(&world), 10, "they went in two parts");
+    let asked: Vec<_> = world.engine.held_by_scope().map(|(scope, _, n)| (scope.0.to_string(), n)).collect();
+    assert!(asked.contains(&("unclaimed/florin".to_owned(), 10)), "{asked:?}");
+}
