@@ -35,6 +35,7 @@ mod configure;
 mod definitions;
 mod emptying;
 mod evaluate;
+mod evidence;
 mod explain;
 mod faults;
 mod flights;

@@ -8,7 +8,7 @@ use mailboat_object::object::Object;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
-use super::settle::went_back;
+use super::evidence::went_back;
 use super::{Engine, made_by_our_write};
 use crate::fans::{Fan, Leg};
 use crate::likeness::covers;
