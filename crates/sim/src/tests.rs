@@ -1,4 +1,5 @@
 use super::*;
+use crate::script::{Step, Workspace};
 
 mod mutations;
 
@@ -26,11 +27,32 @@ fn seeds_that_found_something_stay_mended() {
     let hidden = [624, 1_614, 1_809, 7_000_267, 7_000_344, 7_000_404, 7_001_769];
     let let_go = [567, 2_937];
     let counted = [239, 819, 878, 1_019, 2_049, 2_223, 3_546, 4_771, 7_000_791, 7_002_213, 7_002_216];
-    for seed in seeds.into_iter().chain(late).chain(hidden).chain(counted).chain(let_go) {
+    let told_late = [6_862];
+    for seed in seeds.into_iter().chain(late).chain(hidden).chain(counted).chain(let_go).chain(told_late) {
         if let Err(failure) = run(seed, &Options::default()) {
             panic!("{failure}");
         }
     }
+}
+
+/// The label is heard of before the placement that was edited to select it: at that moment nothing selects the source.
+#[test]
+fn what_the_process_was_not_told_yet_is_not_held_against_it() {
+    let steps = [
+        (10, Step::Put(Workspace::Workload, 6, 1)),
+        (11, Step::Place(0, 1, 1)),
+        // Until after the streams' next bookmarks are due, whose time comes before that of what waits to be told.
+        (50_000, Step::Pause(30_000)),
+        (51_000, Step::Relabel(Workspace::Workload, 6, 0)),
+        (52_000, Step::Place(0, 0, 1)),
+    ];
+    let mut deletions = 0;
+    for seed in 0..20 {
+        let script = mutations::scripted(1, steps.to_vec());
+        let report = world::play(seed, &script, &Options::default());
+        deletions += report.unwrap_or_else(|failure| panic!("{failure}")).deletions;
+    }
+    assert!(deletions > 0, "the label was never heard of before the placement");
 }
 
 #[test]

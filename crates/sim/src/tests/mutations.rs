@@ -33,7 +33,7 @@ fn caught_at_two_edges(mutation: engine::Mutation, steps: impl Fn(u64) -> Vec<(u
     seen
 }
 
-fn scripted(edges: u8, lines: Vec<(u64, Step)>) -> Script {
+pub(super) fn scripted(edges: u8, lines: Vec<(u64, Step)>) -> Script {
     Script { edges, waits: false, claims: false, manners: Manners::default(), lines }
 }
 

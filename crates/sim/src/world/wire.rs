@@ -241,8 +241,11 @@ impl World<'_> {
         let Some(stream) = self.streams.get(&id) else { return };
         if !stream.stalled && !self.partitioned.contains(&stream.server) {
             let machine = self.servers.machines.get(stream.server);
-            let bookmark = machine.and_then(|machine| machine.bookmark(&stream.watch));
-            self.lines(id, bookmark.as_slice());
+            // A watch that is still to be told something gets none, and has read nothing by it: else the process would be
+            // taken to know what it decides without.
+            if let Some(bookmark) = machine.and_then(|machine| machine.bookmark(&stream.watch)) {
+                self.lines(id, &[bookmark]);
+            }
         }
         self.schedule(BOOKMARK_EVERY, Event::Bookmark(id));
     }
