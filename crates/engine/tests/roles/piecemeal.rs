@@ -104,8 +104,8 @@ fn a_kind_that_is_not_served_holds_nothing_up() {
     assert_eq!((left_in(&world, "florin"), held(&world)), (9, vec![]));
 }
 
-/// Ten copies of each of three kinds. The links to their sources are lost, and then their placement goes nowhere any more.
-fn lost_and_deselected() -> World {
+/// Ten copies of each of three kinds. Their sources come to be in doubt, and then their placement goes nowhere any more.
+fn deselected_in_doubt(doubt: impl Fn(&mut World, &str)) -> World {
     let mut world = world();
     put_sources(&mut world, &PLACED, 10);
     place(&mut world, &PLACED, &[FLORIN], 1);
@@ -113,13 +113,18 @@ fn lost_and_deselected() -> World {
     world.run();
     assert_eq!(left_in(&world, "florin"), 30);
     for kind in PLACED {
-        world.lose("workload", kind);
+        doubt(&mut world, kind);
     }
     place(&mut world, &PLACED, &[], 2);
     known(&mut world);
     world.run_for(60_000);
     assert_eq!((left_in(&world, "florin"), held(&world)), (30, vec![]));
     world
+}
+
+/// The same, where the links to the sources are lost.
+fn lost_and_deselected() -> World {
+    deselected_in_doubt(|world, kind| world.lose("workload", kind))
 }
 
 /// The link to the sources of a kind is back, and all that happened meanwhile is read.
@@ -145,21 +150,9 @@ fn what_is_undecided_counts_with_what_is_to_go() {
     assert_eq!(left_in(&world, "florin"), 0);
 }
 
-/// Ten copies of each of three kinds. The kinds of their sources are not served any more, and then their placement goes nowhere.
+/// The same, where the kinds of the sources are not served any more.
 fn unserved_and_deselected() -> World {
-    let mut world = world();
-    put_sources(&mut world, &PLACED, 10);
-    place(&mut world, &PLACED, &[FLORIN], 1);
-    known(&mut world);
-    world.run();
-    for kind in PLACED {
-        world.unserve("workload", kind);
-    }
-    place(&mut world, &PLACED, &[], 2);
-    known(&mut world);
-    world.run_for(60_000);
-    assert_eq!((left_in(&world, "florin"), held(&world)), (30, vec![]));
-    world
+    deselected_in_doubt(|world, kind| world.unserve("workload", kind))
 }
 
 #[test]
