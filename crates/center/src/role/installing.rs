@@ -70,6 +70,7 @@ impl Installing {
     pub(super) fn sees_target(&mut self, target: &Object) {
         let Some(named) = target.annotation(annotation::KUBECONFIG_SECRET) else {
             self.edges.remove(&target.uid);
+            self.asked.retain(|_, asked| *asked != target.uid);
             return;
         };
         let secret = secret(&target.key, &named);
@@ -87,11 +88,14 @@ impl Installing {
             said: None,
         };
         self.edges.insert(target.uid.clone(), edge);
+        // What the former is answered is none of its business: it would install by another kubeconfig.
+        self.asked.retain(|_, asked| *asked != target.uid);
     }
 
     /// A SyncTarget is gone. What was installed stays: whoever runs the edge may want it for another center.
     pub(super) fn target_gone(&mut self, target: &Key) {
         self.edges.retain(|_, edge| edge.target != *target);
+        self.asked.retain(|_, uid| self.edges.contains_key(uid));
     }
 
     /// Begins what is due, and says when to ask again.
@@ -110,6 +114,7 @@ impl Installing {
             if mailbox.is_some() && edge.mailbox.as_ref() != mailbox {
                 edge.mailbox = mailbox.cloned();
                 (edge.run, edge.due, edge.failures) = (None, Moment::default(), 0);
+                self.asked.retain(|_, asked| asked != uid);
             }
             let Some(cluster) = edge.mailbox.as_ref().filter(|_| edge.run.is_none()) else { continue };
             if edge.due > now {
@@ -149,9 +154,9 @@ impl Installing {
         fresh: impl FnMut() -> CallId,
         orders: &mut Vec<Order>,
     ) -> bool {
+        // A run that was given up meanwhile is told nothing: what it asked for was forgotten.
         let Some(uid) = self.asked.remove(&id) else { return false };
         let Some(edge) = self.edges.get_mut(&uid) else { return true };
-        // A run that was given up meanwhile is told nothing.
         let Some(run) = &mut edge.run else { return true };
         let wall = i64::try_from(now.wall_seconds).unwrap_or(i64::MAX);
         let wall = jiff::Timestamp::from_second(wall).unwrap_or(jiff::Timestamp::MAX);
@@ -265,3 +270,6 @@ fn secret(target: &Key, named: &str) -> Result<Key, Trouble> {
         name: Name::new(name),
     })
 }
+
+#[cfg(test)]
+mod tests;
