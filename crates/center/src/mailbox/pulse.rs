@@ -27,6 +27,8 @@ impl Default for Limits {
 pub struct Pulse {
     beat: u64,
     heard: u64,
+    /// It was found standing then, and no other was heard since: nobody here knows when it came.
+    found: Option<u64>,
 }
 
 /// How things are with a SyncTarget besides its heartbeat.
@@ -68,15 +70,21 @@ pub struct Judged {
 }
 
 impl Pulse {
-    /// A beat is seen for the first time: the syncer's clock is all there is to go by.
+    /// The first beat of a syncer that was not heard of before. Its clock is all there is to go by.
     pub fn first(beat: u64, now: u64) -> Self {
-        Self { beat, heard: beat.min(now) }
+        Self { beat, heard: beat.min(now), found: None }
+    }
+
+    /// A beat that stands there when its mailbox is seen for the first time, as after a start. What was said of it before holds
+    /// until there was time for another one: the syncer's clock may be wrong, and whoever heard it went by their own.
+    pub fn found(beat: u64, now: u64) -> Self {
+        Self { found: Some(now), ..Self::first(beat, now) }
     }
 
     /// What stands in the status now; another time than before is a beat, whatever that time is.
     #[must_use]
     pub fn seen(self, beat: u64, now: u64) -> Self {
-        if beat == self.beat { self } else { Self { beat, heard: now } }
+        if beat == self.beat { self } else { Self { beat, heard: now, found: None } }
     }
 
     /// When it was last heard, by the center's own clock.
@@ -84,9 +92,24 @@ impl Pulse {
         self.heard
     }
 
+    /// When it was last heard, where somebody said then that it was in time.
+    pub fn heard_in_time(self) -> u64 {
+        self.found.unwrap_or(self.heard)
+    }
+
     /// When it will have been silent for too long.
     pub fn silent_from(self, limits: Limits) -> u64 {
-        self.heard + limits.silent_after_seconds
+        self.heard.max(self.found.unwrap_or_default()) + limits.silent_after_seconds
+    }
+
+    /// What was said of it before and holds, since no other beat was heard nor missed.
+    fn said_before(self, before: &[Condition], now: u64, limits: Limits) -> Option<&Condition> {
+        self.found?;
+        condition::find(before, types::HEARTBEAT_HEALTHY).filter(|said| match said.status {
+            ConditionStatus::True => now < self.silent_from(limits),
+            ConditionStatus::False => said.reason == types::REASON_HEARTBEAT,
+            ConditionStatus::Unknown => false,
+        })
     }
 }
 
@@ -106,7 +129,8 @@ pub fn judge(
         .is_some_and(|said| said.status != ConditionStatus::Unknown);
     let lost = pulse.is_none() && written.is_some() && was_heard;
     let made_again = lost && standing.mailbox_missing.is_none();
-    for condition in judged(pulse, standing, lost, now, limits) {
+    let holds = pulse.and_then(|pulse| pulse.said_before(before, now, limits));
+    for condition in judged(pulse, holds, standing, lost, now, limits) {
         changed |= condition::set(&mut conditions, condition);
     }
     // Told from the first time on that it is not.
@@ -137,7 +161,12 @@ pub fn judge(
             changed |= conditions.len() != before;
         }
     }
-    let heard = pulse.map(|pulse| pulse.heard);
+    // What was written down before was heard by a center's clock.
+    let silent = holds.is_some_and(|said| said.status == ConditionStatus::False);
+    let heard = pulse.filter(|_| !silent).map(|pulse| match (pulse.found, written) {
+        (Some(_), Some(written)) => pulse.heard.max(written),
+        _ => pulse.heard,
+    });
     let due = match (written, heard) {
         (_, None) => false,
         (None, Some(_)) => true,
@@ -173,7 +202,14 @@ fn authorized(standing: &Standing, made_again: bool) -> Condition {
 const NO_MAILBOX: &str = "NoMailbox";
 const MADE_AGAIN: &str = "MailboxMadeAgain";
 
-fn judged(pulse: Option<Pulse>, standing: &Standing, lost: bool, now: u64, limits: Limits) -> [Condition; 3] {
+fn judged(
+    pulse: Option<Pulse>,
+    said: Option<&Condition>,
+    standing: &Standing,
+    lost: bool,
+    now: u64,
+    limits: Limits,
+) -> [Condition; 3] {
     let condition = |type_: &str, status: ConditionStatus, reason: &str, message: String| Condition {
         type_: type_.to_owned(),
         status,
@@ -183,25 +219,28 @@ fn judged(pulse: Option<Pulse>, standing: &Standing, lost: bool, now: u64, limit
         reason: reason.to_owned(),
         message,
     };
-    let heartbeat = match pulse {
-        Some(pulse) if now < pulse.silent_from(limits) => {
+    let heartbeat = match (said, pulse) {
+        (Some(said), _) => {
+            condition(types::HEARTBEAT_HEALTHY, said.status, &said.reason, said.message.clone())
+        }
+        (None, Some(pulse)) if now < pulse.heard + limits.silent_after_seconds => {
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::True, "Heard", String::new())
         }
-        Some(pulse) => {
+        (None, Some(pulse)) => {
             let last = time(pulse.heard).map(|time| time.0.to_string()).unwrap_or_default();
             let message =
                 format!("no heartbeat for {} seconds; the last was at {last}", limits.silent_after_seconds);
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, types::REASON_HEARTBEAT, message)
         }
         // Never again `Unknown`, also while the workspace is being made: that it was heard of is known by this alone.
-        None if lost => {
+        (None, None) if lost => {
             let (reason, message) = match &standing.mailbox_missing {
                 Some(why) => (NO_MAILBOX, why.clone()),
                 None => (MADE_AGAIN, authorized(standing, true).message),
             };
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::False, reason, message)
         }
-        None => {
+        (None, None) => {
             let message = "its syncer has not been heard of yet".to_owned();
             condition(types::HEARTBEAT_HEALTHY, ConditionStatus::Unknown, "NeverHeard", message)
         }

@@ -276,6 +276,35 @@ fn a_wrong_clock_at_the_edge_is_no_silence() {
 }
 
 #[test]
+fn a_center_that_starts_says_what_was_said_until_a_beat_was_missed() {
+    let standing = Standing::default();
+    let say = |before: &Judged, pulse: Pulse, now: u64| {
+        judge(&before.conditions, before.heartbeat, Some(pulse), &standing, now, LIMITS)
+    };
+    // The clock of its edge is two minutes slow.
+    let well = judge(&[], None, Some(Pulse::first(880, 880).seen(881, 1_000)), &standing, 1_000, LIMITS)
+        .expect("first words");
+    assert_eq!(status(&well, types::READY).0, ConditionStatus::True);
+    let found = Pulse::found(881, 1_010);
+    assert_eq!((say(&well, found, 1_010), say(&well, found, 1_099)), (None, None));
+    assert_eq!(found.heard_in_time(), 1_010);
+    assert_eq!(say(&well, found.seen(911, 1_030), 1_030), None, "a beat");
+    assert_eq!(found.silent_from(LIMITS), 1_100);
+    let silent = say(&well, found, 1_100).expect("silence");
+    assert_eq!(status(&silent, types::READY), (ConditionStatus::False, "ErrorHeartbeat".to_owned()));
+    assert_eq!(silent.heartbeat, Some(1_000), "what was heard before was heard");
+    // Its clock is fast, and it was silent before.
+    let found = Pulse::found(9_000, 2_000);
+    assert_eq!((say(&silent, found, 2_000), say(&silent, found, 5_000)), (None, None));
+    let back = say(&silent, found.seen(9_030, 5_010), 5_010).expect("a beat");
+    assert_eq!(status(&back, types::READY).0, ConditionStatus::True);
+    // Nothing was said of it before: its clock is all there is.
+    let late =
+        judge(&[], None, Some(Pulse::found(100, 1_000)), &standing, 1_000, LIMITS).expect("first words");
+    assert_eq!(status(&late, types::READY).0, ConditionStatus::False);
+}
+
+#[test]
 fn before_the_first_beat_nobody_can_tell_and_without_a_mailbox_it_cannot_be_ready() {
     let unheard = judge(&[], None, None, &Standing::default(), 10, LIMITS).expect("first words");
     assert_eq!(status(&unheard, types::READY), (ConditionStatus::Unknown, "NeverHeard".to_owned()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mailboat_api::condition::Condition;
+use mailboat_api::condition::{Condition, types};
 use mailboat_engine::role::{CallId, Order};
 use mailboat_object::json::Raw;
 use mailboat_object::key::{Key, Name, Uid};
@@ -42,6 +42,10 @@ pub(super) struct Statuses {
     targets: BTreeMap<Uid, Key>,
     uids: BTreeMap<Key, Uid>,
     pulses: BTreeMap<Uid, Pulse>,
+    /// Syncers whose mailboxes were seen and bore no beat.
+    unheard: BTreeSet<Uid>,
+    /// SyncTargets of which it was last said that their beats come in time.
+    in_time: BTreeSet<Uid>,
     /// When each syncer will have been silent for too long, in Unix seconds.
     silences: BTreeSet<(u64, Uid)>,
 }
@@ -59,6 +63,8 @@ impl Statuses {
             targets: BTreeMap::new(),
             uids: BTreeMap::new(),
             pulses: BTreeMap::new(),
+            unheard: BTreeSet::new(),
+            in_time: BTreeSet::new(),
             silences: BTreeSet::new(),
         }
     }
@@ -75,6 +81,11 @@ impl Statuses {
         }
         self.uids.insert(target.key.clone(), target.uid.clone());
         self.targets.insert(target.uid.clone(), target.key.clone());
+        if is_in_time(target) {
+            self.in_time.insert(target.uid.clone());
+        } else {
+            self.in_time.remove(&target.uid);
+        }
         self.touch(&target.key);
     }
 
@@ -82,6 +93,7 @@ impl Statuses {
     pub(super) fn target_gone(&mut self, key: &Key) {
         if let Some(uid) = self.uids.remove(key) {
             self.targets.remove(&uid);
+            self.in_time.remove(&uid);
             self.forget_pulse(&uid);
         }
     }
@@ -106,11 +118,16 @@ impl Statuses {
     /// What a syncer last wrote into the status of its configuration.
     pub(super) fn hears(&mut self, uid: &Uid, config: &Object, now: Now) {
         let written = config.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
-        let Some(beat) = written.and_then(|text| unix_seconds(&text)) else { return };
+        let Some(beat) = written.and_then(|text| unix_seconds(&text)) else {
+            self.unheard.insert(uid.clone());
+            return;
+        };
+        let began_here = self.unheard.remove(uid);
         let before = self.pulses.get(uid).copied();
         let pulse = match before {
             Some(before) => before.seen(beat, now.wall_seconds),
-            None => Pulse::first(beat, now.wall_seconds),
+            None if began_here => Pulse::first(beat, now.wall_seconds),
+            None => Pulse::found(beat, now.wall_seconds),
         };
         if before == Some(pulse) {
             return;
@@ -125,6 +142,7 @@ impl Statuses {
 
     /// Nothing is known of a syncer any more.
     pub(super) fn forget_pulse(&mut self, uid: &Uid) {
+        self.unheard.remove(uid);
         if let Some(pulse) = self.pulses.remove(uid) {
             self.silences.remove(&(pulse.silent_from(self.limits), uid.clone()));
         }
@@ -132,7 +150,8 @@ impl Statuses {
 
     /// When a syncer was last heard of, in Unix seconds.
     pub(super) fn heard(&self, uid: &Uid) -> Option<u64> {
-        self.pulses.get(uid).map(|pulse| pulse.heard())
+        let in_time = self.in_time.contains(uid);
+        self.pulses.get(uid).map(|pulse| if in_time { pulse.heard_in_time() } else { pulse.heard() })
     }
 
     /// What came of a write. False if it was none of these.
@@ -255,6 +274,15 @@ impl Statuses {
         }
         Some(patch)
     }
+}
+
+/// Whether a SyncTarget says that its syncer's beats come in time.
+fn is_in_time(target: &Object) -> bool {
+    let mut conditions = target.get(&["status", "conditions"]).into_iter().flat_map(Raw::elements);
+    let says = |condition: &Raw<'_>, member: &str, what: &str| {
+        condition.member(member).and_then(Raw::as_str).is_some_and(|said| said == what)
+    };
+    conditions.any(|one| says(&one, "type", types::HEARTBEAT_HEALTHY) && says(&one, "status", "True"))
 }
 
 /// What statuses are made from.
