@@ -48,7 +48,7 @@ use rules::Rules;
 use summarizer::Summarizer;
 
 pub use copy::Told;
-pub use delivery::{Delivery, Report};
+pub use delivery::{Delivery, Named, Report};
 pub use edge::EdgeFacts;
 pub use id::{CopyId, EdgeId, ObjectId};
 pub use object::StatusWrite;
@@ -198,19 +198,24 @@ impl Summaries {
 
     /// What an edge's syncer says of its deliveries: every copy there is judged by it. `named`: whether a slot is among
     /// what the syncer is told to carry.
-    pub fn reported(&mut self, id: &EdgeId, report: &Report, named: &dyn Fn(&Key) -> bool) {
+    pub fn reported(&mut self, id: &EdgeId, report: &Report, named: &dyn Fn(&Key) -> Named) {
         let edge = self.edges.entry(id.clone()).or_default();
-        if edge.report.as_ref() == Some(report) {
+        if edge.report.as_ref() == Some(report) && !edge.unsaid {
             return;
         }
         edge.report = Some(report.clone());
+        edge.unsaid = false;
         for key in edge.placements.clone() {
             let Some(placement) = self.placements.get_mut(&key) else { continue };
             let copies: Vec<CopyId> = copies_at(&placement.copies, id).cloned().collect();
             for id in copies {
                 let Some(copy) = placement.copies.get_mut(&id) else { continue };
                 let Some(object) = copy.object.as_deref().filter(|_| !copy.delivery.held) else { continue };
-                let judged = copy.delivery.judged(&id.object, object, Some(report), named(&object.key));
+                let named = named(&object.key);
+                if let Some(edge) = self.edges.get_mut(&id.edge) {
+                    edge.unsaid |= named == Named::NotYet;
+                }
+                let judged = copy.delivery.judged(&id.object, object, Some(report), named);
                 if judged != copy.delivery {
                     copy.delivery = judged;
                     let (edge, now) = (self.edges.get(&id.edge), self.now);

@@ -117,6 +117,11 @@ impl TheOne {
         self.configs.values().next().filter(|_| all)
     }
 
+    /// Whether what it names was spread over several when it was last made.
+    pub fn is_several(&self) -> bool {
+        self.configs.len() > 1
+    }
+
     fn insert(&mut self, entry: Entry) {
         let (hash, weight) = (entry.hash(), entry.weight_bytes());
         self.entries.insert(entry, hash, weight, ());

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Placement, Rehearsal};
 use crate::denature;
 use crate::schedule::Leads;
-use crate::summary::{Delivery, ObjectId, Report};
+use crate::summary::{Delivery, Named, ObjectId, Report};
 use crate::translate::route_name;
 use crate::what::{excluded_kind, excluded_object};
 
@@ -257,8 +257,10 @@ impl Rehearsal {
                     name: copy.key.name.clone(),
                 };
                 let heard = the_one.get(&["status", "lastSyncerHeartbeatTime"]).and_then(Raw::as_str);
-                let named = names(the_one, &id);
-                let judged = Delivery::default().judged(&id, copy, Report::of(the_one).as_ref(), named);
+                let report = Report::of(the_one);
+                let named = if names(the_one, &id) { Named::Yes } else { Named::Unsure };
+                let named = named.at_a_start(report.as_ref());
+                let judged = Delivery::default().judged(&id, copy, report.as_ref(), named);
                 done = judged.current;
                 state = match (heard, judged) {
                     (None, _) => "its syncer was never heard of".to_owned(),

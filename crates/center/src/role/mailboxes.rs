@@ -26,6 +26,7 @@ use self::unseen::Unseen;
 use super::passing::Passing;
 use crate::denature;
 use crate::mailbox::{Common, Fixture, Found, Furnished, SyncedKinds, workspaces};
+use crate::summary::Named;
 use crate::the_one::{Carried, TheOne};
 
 /// The provider workspace as a destination. Those of mailboxes are numbered from 1 on.
@@ -423,13 +424,14 @@ impl Mailboxes {
         }
     }
 
-    /// Whether a slot is among what its syncer is told to carry, by `the-one` as it stands. Not where it is one of several,
-    /// each with a generation of its own.
-    pub(super) fn tells_of(&self, slot: &Key) -> bool {
-        let uid = self.by_cluster.get(&slot.cluster);
-        uid.is_some_and(|uid| {
-            self.all.get(uid).is_some_and(|mailbox| mailbox.carries(slot)) && self.is_current(uid)
-        })
+    /// Whether a slot is among what its syncer is told to carry, by `the-one` as it stands. Where it is one of
+    /// several, each has a generation of its own, and nobody can tell.
+    pub(super) fn tells_of(&self, slot: &Key) -> Named {
+        let Some(uid) = self.by_cluster.get(&slot.cluster) else { return Named::Unsure };
+        let Some(mailbox) = self.all.get(uid).filter(|mailbox| !mailbox.the_one.is_several()) else {
+            return Named::Unsure;
+        };
+        if mailbox.carries(slot) && self.is_current(uid) { Named::Yes } else { Named::NotYet }
     }
 
     /// Whether `the-one` of a mailbox, as it stands, says what the syncer there is to be told.

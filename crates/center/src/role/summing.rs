@@ -21,7 +21,7 @@ use crate::denature;
 use crate::schedule::Schedule;
 use crate::summary::health::Cause;
 use crate::summary::{
-    CopyId, Delivery, EdgeFacts, ObjectId, Report, StatusWrite, Summaries, Summarized, Told,
+    CopyId, Delivery, EdgeFacts, Named, ObjectId, Report, StatusWrite, Summaries, Summarized, Told,
 };
 use crate::translate::{Edge, form_at, route_name};
 
@@ -126,7 +126,7 @@ impl Summing {
         uid: &Uid,
         the_one: &Object,
         heard: Option<u64>,
-        named: &dyn Fn(&Key) -> bool,
+        named: &dyn Fn(&Key) -> Named,
     ) {
         if let Some(at) = heard {
             self.summaries.heard(uid, at);
@@ -267,8 +267,9 @@ impl Summing {
         let before = self.summaries.delivery(placement, id).cloned().unwrap_or_default();
         let judged = match &copy {
             Some(copy) => {
-                let named = scene.mailboxes.tells_of(slot);
-                before.judged(&id.object, copy, self.summaries.report(&id.edge), named)
+                let (named, report) = (scene.mailboxes.tells_of(slot), self.summaries.report(&id.edge));
+                let named = if self.started { named } else { named.at_a_start(report) };
+                before.judged(&id.object, copy, report, named)
             }
             None => before,
         };

@@ -23,6 +23,30 @@ pub struct Report {
     not_current: BTreeMap<ObjectId, NotCurrentObject>,
     /// More is not current than is listed: then what is not listed is not known to be.
     omits: bool,
+    /// The generation of `the-one` that stands, and the one of which this was said, if the syncer says so.
+    generation: u64,
+    observed: Option<u64>,
+}
+
+/// Whether a copy is among what its syncer is told to carry, by `the-one` as it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Named {
+    /// It is.
+    Yes,
+    /// `the-one` is about to be another: up to which version the syncer delivered what it was told to carry says nothing of this
+    /// copy.
+    NotYet,
+    /// Nobody knows: `the-one` is one of several, each with a generation of its own, or the syncer said it before we started.
+    Unsure,
+}
+
+impl Named {
+    /// What can be said of a copy that was there when we started: a syncer that is away said what it says before that.
+    #[must_use]
+    pub fn at_a_start(self, report: Option<&Report>) -> Self {
+        let said_now = report.is_some_and(|report| !report.is_of_former());
+        if self == Self::Yes && said_now { self } else { Self::Unsure }
+    }
 }
 
 /// How far a copy is on its way.
@@ -59,13 +83,25 @@ impl Report {
             kinds,
             not_current,
             omits: status.not_current_omitted.is_some_and(|omitted| omitted > 0),
+            generation: the_one.generation,
+            observed,
         })
     }
 
-    /// Up to which version everything of a copy's kind is delivered.
-    fn delivered_of(&self, copy: &Object, named: bool) -> Version {
-        let kind = self.kinds.get(&copy.key.kind).filter(|_| named);
-        kind.map_or(self.delivered, |kind| self.delivered.max(*kind))
+    /// Whether it was said of an older configuration than the one that stands.
+    fn is_of_former(&self) -> bool {
+        self.observed.is_some_and(|observed| observed != self.generation)
+    }
+
+    /// Whether a copy that is not listed is delivered as it stands.
+    fn tells_of(&self, copy: &Object, named: Named) -> bool {
+        let by_kind = || self.kinds.get(&copy.key.kind).is_some_and(|kind| copy.version <= *kind);
+        let told = match named {
+            Named::Yes => !self.is_of_former() && (copy.version <= self.delivered || by_kind()),
+            Named::NotYet => false,
+            Named::Unsure => copy.version <= self.delivered,
+        };
+        told && !self.omits
     }
 }
 
@@ -81,10 +117,9 @@ impl Delivery {
         Self { current: false, refused: Some(cause), held: true, ..self.clone() }
     }
 
-    /// How far a copy in a mailbox is; `self` is what was known of it before. `named`: it is among what `the-one`, as it
-    /// stands, tells the syncer to carry.
+    /// How far a copy in a mailbox is; `self` is what was known of it before.
     #[must_use]
-    pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>, named: bool) -> Self {
+    pub fn judged(&self, id: &ObjectId, copy: &Object, report: Option<&Report>, named: Named) -> Self {
         let Some(report) = report else {
             let current = self.content == Some(copy.content);
             return Self { current, refused: None, held: false, ..self.clone() };
@@ -100,7 +135,7 @@ impl Delivery {
                 content: self.content.filter(|content| *content != copy.content),
             };
         }
-        let told = copy.version <= report.delivered_of(copy, named) && !report.omits;
+        let told = report.tells_of(copy, named);
         let content = if told { Some(copy.content) } else { self.content };
         Self {
             delivered: self.delivered || told,
@@ -149,14 +184,14 @@ mod tests {
             &id(),
             &copy(7, "one", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "6" }))),
-            false,
+            Named::Unsure,
         );
         assert!(!early.delivered && !early.current);
         let there = early.judged(
             &id(),
             &copy(7, "one", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
-            false,
+            Named::Unsure,
         );
         assert!(there.delivered && there.current);
         // Its own status comes back and gives it a newer version.
@@ -164,7 +199,7 @@ mod tests {
             &id(),
             &copy(9, "one", &json!({ "ready": 1 })),
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
-            false,
+            Named::Unsure,
         );
         assert!(back.delivered && back.current);
         // New content is on its way.
@@ -172,11 +207,11 @@ mod tests {
             &id(),
             &copy(10, "two", &nothing),
             Some(&report(&json!({ "deliveredResourceVersion": "9" }))),
-            false,
+            Named::Unsure,
         );
         assert!(changed.delivered && !changed.current);
         // Without a word of the syncer what was known stays.
-        let silent = changed.judged(&id(), &copy(10, "two", &nothing), None, false);
+        let silent = changed.judged(&id(), &copy(10, "two", &nothing), None, Named::Unsure);
         assert!(silent.delivered && !silent.current);
     }
 
@@ -190,15 +225,19 @@ mod tests {
             report(&json!({ "deliveredResourceVersion": "99", "notCurrent": [entry] }))
         };
         let copy = copy(7, "one", &json!({}));
-        let refused =
-            Delivery::default().judged(&id(), &copy, Some(&entry(json!({ "state": "Refused" }))), false);
+        let refused = Delivery::default().judged(
+            &id(),
+            &copy,
+            Some(&entry(json!({ "state": "Refused" }))),
+            Named::Unsure,
+        );
         assert!(!refused.delivered && !refused.current);
         assert_eq!(refused.refused.as_ref().map(|cause| cause.reason.as_str()), Some("Conflict"));
         let waits = Delivery::default().judged(
             &id(),
             &copy,
             Some(&entry(json!({ "state": "Waiting", "deliveredGeneration": 1 }))),
-            false,
+            Named::Unsure,
         );
         assert!(waits.delivered && !waits.current && waits.refused.is_none());
         // What was taken for delivered and is listed now has to be told again.
@@ -206,13 +245,18 @@ mod tests {
             &id(),
             &copy,
             Some(&report(&json!({ "deliveredResourceVersion": "7" }))),
-            false,
+            Named::Unsure,
         );
-        let lost = there.judged(&id(), &copy, Some(&entry(json!({ "state": "Waiting" }))), false);
+        let lost = there.judged(&id(), &copy, Some(&entry(json!({ "state": "Waiting" }))), Named::Unsure);
         assert!(!lost.current);
         assert!(
             !lost
-                .judged(&id(), &copy, Some(&report(&json!({ "deliveredResourceVersion": "6" }))), false)
+                .judged(
+                    &id(),
+                    &copy,
+                    Some(&report(&json!({ "deliveredResourceVersion": "6" }))),
+                    Named::Unsure
+                )
                 .current
         );
     }
@@ -220,7 +264,8 @@ mod tests {
     #[test]
     fn a_list_that_leaves_some_out_vouches_for_nobody() {
         let omitting = report(&json!({ "deliveredResourceVersion": "99", "notCurrentOmitted": 3 }));
-        let judged = Delivery::default().judged(&id(), &copy(7, "one", &json!({})), Some(&omitting), false);
+        let judged =
+            Delivery::default().judged(&id(), &copy(7, "one", &json!({})), Some(&omitting), Named::Unsure);
         assert!(!judged.delivered && !judged.current);
     }
 
@@ -232,14 +277,43 @@ mod tests {
             let the_one = json!({ "metadata": { "name": "the-one", "generation": 4 }, "status": status });
             Report::of(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &the_one)).unwrap()
         };
-        let current = |version: u32, report: &Report, named: bool| {
+        let current = |version: u32, report: &Report, named: Named| {
             let copy = copy(version, "one", &json!({}));
             Delivery::default().judged(&id(), &copy, Some(report), named).current
         };
-        assert!(current(7, &said(4), true), "its kind is delivered as far as that");
-        assert!(!current(8, &said(4), true), "its kind is not delivered as far as that");
-        assert!(!current(7, &said(4), false), "the syncer was not told of it");
-        assert!(!current(7, &said(3), true), "the syncer speaks of an older configuration");
-        assert!(current(3, &said(3), false), "the whole mailbox is delivered as far as that");
+        assert!(current(7, &said(4), Named::Yes), "its kind is delivered as far as that");
+        assert!(!current(8, &said(4), Named::Yes), "its kind is not delivered as far as that");
+        assert!(!current(7, &said(4), Named::Unsure), "the syncer was not told of it");
+        assert!(!current(7, &said(3), Named::Yes), "the syncer speaks of an older configuration");
+        assert!(current(3, &said(3), Named::Unsure), "the whole mailbox is delivered as far as that");
+    }
+
+    #[test]
+    fn what_its_syncer_was_not_told_of_keeps_what_was_known_of_it() {
+        let said = |observed: i64| {
+            let status = json!({ "deliveredResourceVersion": "9", "observedGeneration": observed });
+            let the_one = json!({ "metadata": { "name": "the-one", "generation": 4 }, "status": status });
+            Report::of(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &the_one)).unwrap()
+        };
+        let nothing = Delivery::default();
+        let judged = |before: &Delivery, version: u32, data: &str, observed: i64, named: Named| {
+            before.judged(&id(), &copy(version, data, &json!({})), Some(&said(observed)), named)
+        };
+        // It just came, and all else that stands there is delivered.
+        assert_eq!(judged(&nothing, 7, "one", 4, Named::NotYet), nothing);
+        // It is named by now, and the syncer did not say that it has heard of that.
+        assert_eq!(judged(&nothing, 7, "one", 3, Named::Yes), nothing);
+        let there = judged(&nothing, 7, "one", 4, Named::Yes);
+        assert!(there.delivered && there.current);
+        // What is there stays there while another one comes, and is not current while it is changed itself.
+        assert_eq!(judged(&there, 7, "one", 4, Named::NotYet), there);
+        assert_eq!(judged(&there, 7, "one", 3, Named::Yes), there);
+        let edited = judged(&there, 8, "two", 3, Named::Yes);
+        assert!(edited.delivered && !edited.current);
+        // After a start nothing else is known than what a syncer that may be away said before.
+        assert_eq!(Named::Yes.at_a_start(Some(&said(4))), Named::Yes);
+        assert_eq!(Named::Yes.at_a_start(Some(&said(3))), Named::Unsure);
+        assert_eq!(Named::NotYet.at_a_start(Some(&said(4))), Named::Unsure);
+        assert!(judged(&nothing, 7, "one", 3, Named::Unsure).current);
     }
 }

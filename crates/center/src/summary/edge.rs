@@ -45,6 +45,8 @@ pub(super) struct Edge {
     pub(super) heard: Option<u64>,
     /// What its syncer last said of its deliveries.
     pub(super) report: Option<Report>,
+    /// Copies that it was not told of yet were judged by that: the same, said once more, may say something of them.
+    pub(super) unsaid: bool,
     /// The placements that go there.
     pub(super) placements: BTreeSet<Key>,
 }

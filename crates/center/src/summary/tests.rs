@@ -65,7 +65,7 @@ fn delivery(copy: &Object, id: &CopyId, done: bool) -> Delivery {
     let the_one = json!({ "metadata": { "name": "the-one" },
         "status": { "deliveredResourceVersion": if done { "9" } else { "1" } } });
     let report = Report::of(&object("mailbox", "syncerconfigs.edge.kubestellar.io", &the_one));
-    Delivery::default().judged(&id.object, copy, report.as_ref(), false)
+    Delivery::default().judged(&id.object, copy, report.as_ref(), Named::Unsure)
 }
 
 fn told(copy: Option<Arc<Object>>, delivery: Delivery) -> Told {
