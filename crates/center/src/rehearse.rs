@@ -191,7 +191,6 @@ impl Rehearsal {
         let mut schedule = Schedule::new();
         let mut slices: BTreeMap<Key, BTreeMap<Uid, Leads>> = BTreeMap::new();
         for placement in placements {
-            schedule.placement(&placement.key, Some(PlacementFacts::of(placement)));
             let all = self.all(&placement.key.cluster, "singleplacementslices");
             let of_it = all.iter().filter(|slice| {
                 slice.owner_references().any(|owner| owner.name == placement.key.name.as_str())
@@ -200,9 +199,10 @@ impl Rehearsal {
                 .filter_map(|slice| serde_json::from_str::<Vec<_>>(slice.get(&["destinations"])?.json()).ok())
                 .flatten()
                 .collect();
-            schedule.remember(&placement.key, &entries);
             let leads = entries.iter().map(|entry| (Uid::parse(&entry.sync_target_uid), leads_of(entry)));
             slices.insert(placement.key.clone(), leads.collect());
+            schedule.remember(&placement.key, entries);
+            schedule.placement(&placement.key, Some(PlacementFacts::of(placement)));
         }
         let mut inventory = false;
         for object in self.everywhere([group::EDGE, group::SCHEDULING], "locations") {

@@ -8,6 +8,7 @@ mod guard;
 mod installing;
 mod mailboxes;
 mod natured;
+mod newcomers;
 mod passing;
 mod placing;
 mod preparing;
@@ -54,6 +55,7 @@ use self::endings::Endings;
 use self::guard::Guard;
 use self::installing::Installing;
 use self::mailboxes::{HERE, Mailboxes};
+use self::newcomers::Newcomers;
 use self::passing::Passing;
 use self::preparing::Preparing;
 use self::reading::Reading;
@@ -97,6 +99,7 @@ pub struct CenterRole {
     started: bool,
     reading: Reading,
     placements: BTreeMap<Key, Placement>,
+    newcomers: Newcomers,
     /// Which placements go to a SyncTarget.
     going_to: BTreeMap<Uid, BTreeSet<Key>>,
     /// Placements whose routes are to be made anew.
@@ -111,7 +114,7 @@ pub struct CenterRole {
     passing: Passing,
     guard: Guard,
     asking: Asking,
-    /// Mailboxes that stand, and whose SyncTargets this center has never seen.
+    /// Mailboxes that stand, and of whose SyncTargets it is not known which placements go there.
     orphans: BTreeSet<Uid>,
     endings: Endings,
     installing: Installing,
@@ -176,6 +179,7 @@ impl CenterRole {
             started: false,
             reading: Reading::default(),
             placements: BTreeMap::new(),
+            newcomers: Newcomers::default(),
             going_to: BTreeMap::new(),
             stale: BTreeSet::new(),
             workspaces: Workspaces::default(),
@@ -278,7 +282,7 @@ impl CenterRole {
             tracing::info!(placements = self.placements.len(), "the center knows its placements and edges");
             self.started = true;
             self.schedule.start(now.wall_seconds);
-            self.find_orphans();
+            self.find_orphans(store);
             let clusters: Vec<ClusterId> = self.mailboxes.clusters().cloned().collect();
             for object in clusters.iter().flat_map(|cluster| store.standing_in(cluster)) {
                 // Of a kind that is in doubt there, nothing is known.
@@ -293,7 +297,7 @@ impl CenterRole {
     fn look_into_found(&mut self, now: Now, store: &Store) {
         for cluster in self.mailboxes.take_found() {
             if self.started {
-                self.note_orphan(&cluster);
+                self.note_orphan(&cluster, store);
                 if let Some(uid) = self.mailboxes.of(&cluster).cloned() {
                     self.begins_anew(&uid);
                 }
@@ -358,7 +362,11 @@ impl Role for CenterRole {
             let shown = !matches!(known, Err(doubt) if doubt.is_total());
             self.endings.in_sight(self.placements.keys(), cluster, shown);
         }
+        if let News::Scope { kind, .. } = news {
+            self.newcomers.learns(kind);
+        }
         let News::Object(change) = news else { return };
+        self.newcomers.learns(&change.key.kind);
         if change.key.kind == preparing::logical_clusters() {
             self.preparing.touch();
             return;
@@ -456,16 +464,19 @@ impl Role for CenterRole {
             self.sees(now, &placement);
         }
         self.withdraw(engine);
+        self.take_up(store);
         orders.append(&mut self.waiting);
         self.start(now, store);
         let answer_at = if self.started { self.workspaces.wait(now.mono) } else { None };
         self.look_into_found(now, store);
+        self.decide_remembered(store);
         self.forget_vacated(store, &mut orders);
         self.reschedule(now, store, &mut orders);
         self.follow(&mut orders);
         self.forget_seen_out(store, engine, &mut orders);
         let given_up = self.endings.given_up().into_iter().cloned().collect();
-        let unseen_at = self.guard.hold(now.mono, store, &mut self.workspaces, &given_up, &mut orders);
+        let Self { guard, workspaces, newcomers, .. } = self;
+        let unseen_at = guard.hold(now.mono, store, workspaces, (&given_up, newcomers), &mut orders);
         // Before what changed is configured: of that, nothing is evaluated yet that could be told.
         let retell_at = self.retell(now.mono, engine);
         self.configure(&mut orders);

@@ -11,6 +11,8 @@
 
 mod facts;
 mod index;
+mod memory;
+mod pairs;
 mod route;
 mod slices;
 
@@ -23,6 +25,7 @@ use index::{LabelIndex, SelectorIndex};
 use slices::Slices;
 
 pub use facts::{Instances, LocationFacts, PlacementFacts, TargetFacts};
+pub(crate) use facts::{TARGET_GROUPS, location_kind, targets_of};
 pub use route::Sliced;
 pub use slices::{MOST_DESTINATIONS, Slice};
 
@@ -40,8 +43,11 @@ pub struct Schedule {
     missing: BTreeSet<Key>,
     /// The placements that go to each SyncTarget, by its uid.
     going_to: BTreeMap<Uid, BTreeSet<Key>>,
-    /// Where the slices of each placement said that it went when we started.
-    remembered: BTreeMap<Key, BTreeSet<Uid>>,
+    /// Where the slices of each placement said that it went before we knew of it, as long as it is not known whether it still
+    /// goes there.
+    remembered: BTreeMap<Key, BTreeMap<Uid, SinglePlacement>>,
+    /// Locations whose selector cannot be understood.
+    unreadable: BTreeSet<Key>,
     changed: BTreeSet<Key>,
     now: u64,
     started: bool,
@@ -104,22 +110,16 @@ impl Schedule {
         Self::default()
     }
 
-    /// Where a slice that stands already says that a placement goes: what is cordoned by now stays there.
-    pub fn remember(&mut self, placement: &Key, destinations: &[SinglePlacement]) {
-        let uids = destinations.iter().map(|destination| Uid::parse(&destination.sync_target_uid));
-        self.remembered.entry(placement.clone()).or_default().extend(uids);
-    }
-
     /// All that was known at the beginning was told: from now on the schedule decides.
     pub fn start(&mut self, now: u64) {
         self.now = now;
         self.started = true;
+        self.recall_unreadable();
         let placements: Vec<Key> = self.placements.keys().cloned().collect();
         for placement in placements {
             self.decide_all(&placement);
             self.changed.insert(placement);
         }
-        self.remembered.clear();
     }
 
     /// A placement is there, changed, or is gone.
@@ -139,6 +139,7 @@ impl Schedule {
         }
         state.facts = facts;
         let before = std::mem::replace(&mut state.locations, matched.clone());
+        self.show_remembered(key);
         for left in before.difference(&matched) {
             if let Some(location) = self.locations.get_mut(left) {
                 location.placements.remove(key);
@@ -155,6 +156,7 @@ impl Schedule {
 
     fn remove_placement(&mut self, key: &Key) {
         self.placements_by_selector.remove(key);
+        self.remembered.remove(key);
         let Some(gone) = self.placements.remove(key) else { return };
         for uid in gone.destinations.keys() {
             self.goes_no_more(key, uid);
@@ -171,6 +173,11 @@ impl Schedule {
     pub fn location(&mut self, key: &Key, facts: Option<LocationFacts>) {
         let old = self.locations.remove(key);
         let (old_placements, old_targets) = old.map(|old| (old.placements, old.targets)).unwrap_or_default();
+        self.unreadable.remove(key);
+        let recalled = match &facts {
+            Some(facts) if facts.instances == Instances::Unreadable => self.recalled_through(key),
+            Some(_) | None => BTreeSet::new(),
+        };
         let inventory =
             self.inventories.entry((key.cluster.clone(), facts::target_kind(&key.kind))).or_default();
         let (mut placements, mut targets) = (BTreeSet::new(), BTreeSet::new());
@@ -188,7 +195,8 @@ impl Schedule {
                         vec![selector.clone()]
                     }
                     Instances::Unreadable => {
-                        targets.clone_from(&old_targets);
+                        self.unreadable.insert(key.clone());
+                        targets = old_targets.union(&recalled).cloned().collect();
                         Vec::new()
                     }
                 };
@@ -251,6 +259,12 @@ impl Schedule {
         self.missing.contains(target)
     }
 
+    /// Whether a SyncTarget is there, and is to stay.
+    pub fn holds(&self, target: &Key, uid: &Uid) -> bool {
+        let held = self.targets.get(target).is_some_and(|state| state.facts.uid == *uid);
+        held && !self.is_missing(target)
+    }
+
     /// A SyncTarget is there, changed, or is gone.
     pub fn target(&mut self, key: &Key, facts: Option<TargetFacts>) {
         self.missing.remove(key);
@@ -260,7 +274,7 @@ impl Schedule {
         if let Some(at) = old.as_ref().and_then(|old| old.facts.evict_at) {
             self.evictions.remove(&(at, key.clone()));
         }
-        let locations = match &facts {
+        let mut locations = match &facts {
             None => {
                 inventory.targets.remove(key);
                 BTreeSet::new()
@@ -279,6 +293,7 @@ impl Schedule {
             }
         };
         let uid = facts.as_ref().map(|facts| facts.uid.clone());
+        locations.extend(uid.iter().flat_map(|uid| self.recalled_to(key, uid)));
         let old_uid = old.as_ref().map(|old| old.facts.uid.clone());
         let old_locations = old.map(|old| old.locations).unwrap_or_default();
         for left in old_locations.difference(&locations) {
@@ -294,11 +309,13 @@ impl Schedule {
         let through: Vec<&Key> = old_locations.union(&locations).collect();
         // Also those that were to leave it while it seemed to be gone.
         let going = old_uid.iter().filter_map(|old| self.going_to.get(old)).flatten();
+        let remembering = uid.iter().flat_map(|uid| self.remembering(uid));
         let placements: BTreeSet<Key> = through
             .into_iter()
             .filter_map(|location| self.locations.get(location))
             .flat_map(|location| &location.placements)
             .chain(going)
+            .chain(remembering)
             .cloned()
             .collect();
         if let Some(facts) = facts {
@@ -425,99 +442,8 @@ impl Schedule {
         })
     }
 
-    /// Decides all pairs of a placement: those that it has, and those that its Locations lead to.
-    fn decide_all(&mut self, placement: &Key) {
-        let Some(state) = self.placements.get(placement) else { return };
-        let mut targets: BTreeSet<Key> =
-            state.destinations.values().map(|leads| leads.target.clone()).collect();
-        for location in &state.locations {
-            targets.extend(
-                self.locations.get(location).into_iter().flat_map(|location| location.targets.clone()),
-            );
-        }
-        for target in targets {
-            self.decide(placement, &target);
-        }
-    }
-
-    /// Whether a placement goes to a SyncTarget, and by which Location.
-    fn decide(&mut self, placement: &Key, target: &Key) {
-        if !self.started {
-            return;
-        }
-        self.work.decided += 1;
-        let evicted = self.targets.get(target).is_some_and(|state| self.evicted(&state.facts));
-        let (Some(state), Some(to)) = (self.placements.get_mut(placement), self.targets.get(target)) else {
-            return;
-        };
-        if self.missing.contains(target) {
-            return;
-        }
-        let uid = &to.facts.uid;
-        let before = state.destinations.get(uid).cloned();
-        let remembered = self.remembered.get(placement).is_some_and(|uids| uids.contains(uid));
-        let goes_there = before.is_some() || remembered;
-        // Several Locations may lead there; the first by name supplies the parameters.
-        let location =
-            to.locations.intersection(&state.locations).min_by(|a, b| a.name.cmp(&b.name)).cloned();
-        let frozen = !state.facts.errors.is_empty();
-        let now = match location {
-            _ if evicted => None,
-            Some(_) if to.facts.unschedulable && !goes_there => None,
-            Some(location) => Some(Leads { target: target.clone(), location }),
-            None if frozen => before.clone(),
-            None => None,
-        };
-        if now == before {
-            return;
-        }
-        if let Some(before) = &before {
-            state.slices.remove(&entry(before, uid));
-            state.destinations.remove(uid);
-        }
-        let uid = uid.clone();
-        if let Some(now) = now {
-            state.slices.insert(entry(&now, &uid));
-            state.departed.remove(&uid);
-            state.destinations.insert(uid.clone(), now);
-            self.going_to.entry(uid).or_default().insert(placement.clone());
-        } else {
-            self.goes_no_more(placement, &uid);
-        }
-        self.changed.insert(placement.clone());
-    }
-
-    fn goes_no_more(&mut self, placement: &Key, uid: &Uid) {
-        if let Some(going) = self.going_to.get_mut(uid) {
-            going.remove(placement);
-            if going.is_empty() {
-                self.going_to.remove(uid);
-            }
-        }
-    }
-
-    /// A SyncTarget is gone, or another one has its name.
-    fn depart(&mut self, placement: &Key, uid: &Uid) {
-        let Some(state) = self.placements.get_mut(placement) else { return };
-        if let Some(leads) = state.destinations.remove(uid) {
-            state.slices.remove(&entry(&leads, uid));
-            state.departed.insert(uid.clone(), leads);
-            self.changed.insert(placement.clone());
-            self.goes_no_more(placement, uid);
-        }
-    }
-
     fn evicted(&self, facts: &TargetFacts) -> bool {
         facts.evict_at.is_some_and(|at| at <= self.now)
-    }
-}
-
-fn entry(leads: &Leads, uid: &Uid) -> SinglePlacement {
-    SinglePlacement {
-        cluster: leads.target.cluster.to_string(),
-        location_name: leads.location.name.to_string(),
-        sync_target_name: leads.target.name.to_string(),
-        sync_target_uid: uid.to_string(),
     }
 }
 

@@ -47,6 +47,12 @@ pub enum Step {
     Cordon(u8),
     /// A user says that what is there is to leave.
     Evict(u8),
+    /// A user writes a selector into a placement that cannot be understood.
+    Misplace(u8),
+    /// The same in an edge's Location.
+    Mislead(u8),
+    /// Somebody puts a finalizer on an edge's SyncTarget, and does not take it off again.
+    Detain(u8),
     /// A user deletes an edge's SyncTarget.
     Retire(u8),
     /// A user deletes an edge's Location and its SyncTarget at once.

@@ -22,6 +22,7 @@ use mailboat_store::interest::PlaceId;
 use mailboat_store::store::Store;
 use mailboat_store::time::Moment;
 
+use super::newcomers::Newcomers;
 use super::workspaces::Workspaces;
 
 /// Where copies came from, and which of those origins cannot be seen.
@@ -112,14 +113,17 @@ impl Guard {
         now: Moment,
         store: &Store,
         workspaces: &mut Workspaces,
-        given_up: &BTreeSet<ClusterId>,
+        (given_up, newcomers): (&BTreeSet<ClusterId>, &Newcomers),
         orders: &mut Vec<Order>,
     ) -> Option<Moment> {
         let shown = |cluster: &ClusterId| {
             // What placements selected there may be gone, so that nobody can tell any more whose a copy is. That does not
             // matter once somebody let go of each of them, by its name.
-            let all_given_up = given_up.contains(cluster) && workspaces.placements(cluster).next().is_none();
-            let by_view = self.read_there.contains(cluster) && !all_given_up;
+            let waits = newcomers.are_in(cluster);
+            let none = workspaces.placements(cluster).next().is_none() && !waits;
+            let all_given_up = given_up.contains(cluster) && none;
+            // Where placements that are not taken up yet went, is not known yet either.
+            let by_view = waits || (self.read_there.contains(cluster) && !all_given_up);
             shows_placements(store, cluster) && (!by_view || is_in_view(store, cluster))
         };
         let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
@@ -161,7 +165,7 @@ pub(super) fn shows_placements(store: &Store, cluster: &ClusterId) -> bool {
 }
 
 /// Whether the view shows a workspace. Slices are read nowhere else, and are bound together with placements.
-fn is_in_view(store: &Store, cluster: &ClusterId) -> bool {
+pub(super) fn is_in_view(store: &Store, cluster: &ClusterId) -> bool {
     let slices = KindId::new(group::EDGE, "singleplacementslices");
     store.range(cluster, &slices, None).is_ok_and(|range| range.missing().is_ok())
 }

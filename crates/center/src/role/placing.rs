@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mailboat_api::edge::{EdgePlacementSpec, SinglePlacement};
+use mailboat_api::edge::EdgePlacementSpec;
 use mailboat_api::names::group;
-use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::role::Order;
 use mailboat_engine::route::{Destination, DestinationId, RouteId};
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
@@ -55,24 +54,9 @@ impl CenterRole {
         self.touch_placement(key);
     }
 
-    /// Where slices say that placements go, from before we started.
-    pub(super) fn remember(&mut self, slice: &Object) {
-        let Some(owner) = slice.owner_references().find(|owner| owner.kind == "EdgePlacement") else {
-            return;
-        };
-        let placement = Key {
-            cluster: slice.key.cluster.clone(),
-            kind: KindId::new(group::EDGE, "edgeplacements"),
-            namespace: Name::EMPTY,
-            name: Name::new(&owner.name),
-        };
-        let destinations: Option<Vec<SinglePlacement>> =
-            slice.get(&["destinations"]).and_then(|listed| serde_json::from_str(listed.json()).ok());
-        self.schedule.remember(&placement, &destinations.unwrap_or_default());
-    }
-
     /// A placement is gone, or on its way out and nothing of it is to stay.
     pub(super) fn places_no_more(&mut self, key: &Key) {
+        self.newcomers.gone(key);
         self.schedule.placement(key, None);
         self.workspaces.placement(&key.cluster, &key.name, None, &mut self.waiting);
         self.touch_placement(key);
@@ -80,7 +64,7 @@ impl CenterRole {
     }
 
     /// A placement is to be made anew.
-    fn touch_placement(&mut self, key: &Key) {
+    pub(super) fn touch_placement(&mut self, key: &Key) {
         self.revision += 1;
         self.stale.insert(key.clone());
     }
@@ -168,8 +152,11 @@ impl CenterRole {
                 continue;
             }
             let slices = self.schedule.slices(&key).cloned().collect();
-            let sliced = Sliced::new(key.clone(), slices, HERE, Arc::clone(&self.marks));
-            orders.push(Order::Configure(Sliced::id_of(&key), Some(Arc::new(sliced))));
+            // Before it was seen what they say, they are left alone.
+            if !self.newcomers.is_unrecalled(&key) {
+                let sliced = Sliced::new(key.clone(), slices, HERE, Arc::clone(&self.marks));
+                orders.push(Order::Configure(Sliced::id_of(&key), Some(Arc::new(sliced))));
+            }
             if let Some(route) = self.translator(&key) {
                 orders.push(Order::Configure(translator, Some(Arc::new(route))));
             }
@@ -177,29 +164,6 @@ impl CenterRole {
         if self.views.offers_summaries() {
             self.summing.configure(&self.marks, orders);
         }
-    }
-
-    /// Notes which mailboxes have no SyncTarget, once all that was there at the beginning is known. It may have been lost with its
-    /// inventory while no center ran, and with it where placements go. If somebody deleted it, its mailbox goes as a whole;
-    /// in either case nothing is withdrawn from it by this.
-    pub(super) fn find_orphans(&mut self) {
-        if !broken(Mutation::ForgetWhatWasThere) {
-            self.orphans = self.mailboxes.uids().filter(|uid| self.is_orphan(uid)).cloned().collect();
-        }
-    }
-
-    /// The same of a mailbox that was found later. One that comes back, and not its SyncTarget, is no other than those.
-    pub(super) fn note_orphan(&mut self, mailbox: &ClusterId) {
-        let found = self.mailboxes.of(mailbox).filter(|uid| self.is_orphan(uid)).cloned();
-        if let Some(uid) = found {
-            self.orphans.insert(uid);
-            self.stale.extend(self.placements.keys().cloned());
-        }
-    }
-
-    fn is_orphan(&self, uid: &Uid) -> bool {
-        let stands = |target: &Key| !self.schedule.is_missing(target);
-        !self.statuses.target_of(uid).is_some_and(stands)
     }
 
     /// A mailbox was found. Where it was made again, it is another workspace: no placement goes to the old one any more, and

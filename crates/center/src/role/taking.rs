@@ -25,9 +25,6 @@ impl CenterRole {
                 self.schedule.target(key, Some(TargetFacts::of(object)));
                 self.touch_locations(key);
                 self.statuses.sees_target(object);
-                if self.orphans.remove(&object.uid) {
-                    self.stale.extend(self.placements.keys().cloned());
-                }
                 self.installing.sees_target(object);
                 self.summing.target(object);
             }
@@ -42,12 +39,12 @@ impl CenterRole {
                 let course = self.endings.sees(object);
                 if course != Course::Withdrawn {
                     self.summing.placement(object);
-                    self.sees_placement(object, course == Course::Keeps);
+                    self.meets_placement(object, course == Course::Keeps);
                 }
             }
             Some(Kind::Summarizer) => self.summing.summarizer(object),
             Some(Kind::Summary) => self.summing.summary(key),
-            Some(Kind::Slice) if !self.started => self.remember(object),
+            // What slices said before is read when their placement is taken up.
             Some(Kind::Slice) => {}
             None if key.kind == mailbox::workspaces() && key.cluster == self.identity.provider => {
                 self.mailboxes.observe(object, &mut self.waiting);

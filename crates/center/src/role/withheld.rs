@@ -166,8 +166,9 @@ impl CenterRole {
         if self.known.is_none() || !self.stale.is_empty() || engine.is_busy() {
             return;
         }
-        let (reading, workspaces) = (&self.reading, &self.workspaces);
-        let is_read = |cluster: &ClusterId| reading.knows(cluster) || workspaces.refuses(cluster);
+        let Self { reading, workspaces, newcomers, .. } = self;
+        let read = |cluster: &ClusterId| reading.knows(cluster) || workspaces.refuses(cluster);
+        let is_read = |cluster: &ClusterId| read(cluster) && !newcomers.are_in(cluster);
         for key in self.endings.take_withdrawn(is_read) {
             self.places_no_more(&key);
             self.statuses.touch(&key);

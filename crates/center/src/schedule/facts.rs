@@ -121,6 +121,20 @@ impl TargetFacts {
 /// The kind of SyncTarget that a kind of Location leads to: each group keeps to itself.
 pub(super) fn target_kind(location_kind: &KindId) -> KindId {
     let group = if location_kind.group() == group::SCHEDULING { group::WORKLOAD } else { group::EDGE };
+    targets_of(group)
+}
+
+/// The kind of Location that leads to a kind of SyncTarget.
+pub(crate) fn location_kind(target_kind: &KindId) -> KindId {
+    let group = if target_kind.group() == group::WORKLOAD { group::SCHEDULING } else { group::EDGE };
+    KindId::new(group, "locations")
+}
+
+/// The groups that SyncTargets are of.
+pub(crate) const TARGET_GROUPS: [&str; 2] = [group::EDGE, group::WORKLOAD];
+
+/// The kind of SyncTarget of a group.
+pub(crate) fn targets_of(group: &str) -> KindId {
     KindId::new(group, "synctargets")
 }
 

@@ -10,6 +10,9 @@ const EDGE: &str = "edge.kubestellar.io";
 #[derive(Default)]
 struct Rig {
     schedule: Schedule,
+    placements: BTreeMap<Key, PlacementFacts>,
+    locations: BTreeMap<Key, LocationFacts>,
+    targets: BTreeMap<Key, TargetFacts>,
 }
 
 fn placement_key(name: &str) -> Key {
@@ -30,6 +33,7 @@ impl Rig {
     fn placement(&mut self, name: &str, selectors: &Value) -> &mut Self {
         let json = json!({ "metadata": { "name": name, "uid": "ep-uid" }, "spec": { "locationSelectors": selectors } });
         let facts = PlacementFacts::of(&object("wmw", &format!("edgeplacements.{EDGE}"), &json));
+        self.placements.insert(placement_key(name), facts.clone());
         self.schedule.placement(&placement_key(name), Some(facts));
         self
     }
@@ -37,8 +41,9 @@ impl Rig {
     fn location_in(&mut self, group: &str, name: &str, labels: &Value, selector: &Value) -> &mut Self {
         let kind = format!("locations.{group}");
         let json = json!({ "metadata": { "name": name, "labels": labels }, "spec": { "instanceSelector": selector } });
-        self.schedule
-            .location(&key("imw", &kind, "", name), Some(LocationFacts::of(&object("imw", &kind, &json))));
+        let facts = LocationFacts::of(&object("imw", &kind, &json));
+        self.locations.insert(key("imw", &kind, "", name), facts.clone());
+        self.schedule.location(&key("imw", &kind, "", name), Some(facts));
         self
     }
 
@@ -51,8 +56,9 @@ impl Rig {
         let json = json!({
             "metadata": { "name": name, "uid": uid(number), "labels": { "id": name } }, "spec": spec, "status": status,
         });
-        self.schedule
-            .target(&key("imw", &kind, "", name), Some(TargetFacts::of(&object("imw", &kind, &json))));
+        let facts = TargetFacts::of(&object("imw", &kind, &json));
+        self.targets.insert(key("imw", &kind, "", name), facts.clone());
+        self.schedule.target(&key("imw", &kind, "", name), Some(facts));
         self
     }
 
@@ -66,7 +72,57 @@ impl Rig {
     }
 
     fn drop_target(&mut self, name: &str) -> &mut Self {
-        self.schedule.target(&key("imw", &format!("synctargets.{EDGE}"), "", name), None);
+        self.targets.remove(&target_key(name));
+        self.schedule.target(&target_key(name), None);
+        self
+    }
+
+    /// What the slices of each placement say.
+    fn slices(&mut self) -> BTreeMap<Key, Vec<SinglePlacement>> {
+        self.schedule.take_changed();
+        let said = |slice: &Slice| {
+            let mut slice: Value = serde_json::from_slice(&slice.body.json).expect("JSON");
+            let listed: Vec<SinglePlacement> =
+                serde_json::from_value(slice["destinations"].take()).expect("destinations");
+            listed
+        };
+        let all = self.placements.keys();
+        all.map(|key| (key.clone(), self.schedule.slices(key).flat_map(said).collect())).collect()
+    }
+
+    /// A schedule that knows nothing but what slices say begins, and is shown all there is in some order.
+    fn restart(&mut self, order: usize) -> &mut Self {
+        let slices = self.slices();
+        self.schedule = Schedule::new();
+        for round in 0..3 {
+            match (round + order) % 3 {
+                0 => self.locations.iter().for_each(|(key, facts)| {
+                    self.schedule.location(key, Some(facts.clone()));
+                }),
+                1 => self.targets.iter().for_each(|(key, facts)| {
+                    self.schedule.target(key, Some(facts.clone()));
+                }),
+                _ => self.placements.iter().for_each(|(key, facts)| {
+                    self.schedule.remember(key, slices[key].clone());
+                    self.schedule.placement(key, Some(facts.clone()));
+                }),
+            }
+        }
+        self.schedule.start(1_000);
+        self.forget()
+    }
+
+    /// Where each placement goes.
+    fn went(&mut self) -> BTreeMap<Key, BTreeSet<Uid>> {
+        let went = |key: &Key| self.schedule.destinations(key).map(|(uid, _)| uid.clone()).collect();
+        self.placements.keys().map(|key| (key.clone(), went(key))).collect()
+    }
+
+    /// All is known that there is.
+    fn forget(&mut self) -> &mut Self {
+        let all = self.schedule.remembered();
+        let all: Vec<(Key, Uid)> = all.map(|(key, uid, _)| (key.clone(), uid.clone())).collect();
+        self.schedule.forget_remembered(&all);
         self
     }
 
@@ -92,6 +148,10 @@ impl Rig {
         assert_eq!(found.len(), by_target, "slices and destinations agree");
         found
     }
+}
+
+fn location_key(name: &str) -> Key {
+    key("imw", &format!("locations.{EDGE}"), "", name)
 }
 
 fn target_key(name: &str) -> Key {
@@ -242,7 +302,7 @@ fn nothing_new_goes_to_what_is_unschedulable_and_what_is_there_stays() {
 fn what_is_unschedulable_is_remembered_over_a_restart_by_its_slices() {
     let mut rig = Rig::default();
     let standing = [SinglePlacement { sync_target_uid: uid(1), ..SinglePlacement::default() }];
-    rig.schedule.remember(&placement_key("old"), &standing);
+    rig.schedule.remember(&placement_key("old"), standing.to_vec());
     rig.placement("old", &is("prod")).placement("new", &is("prod"));
     rig.target_in(EDGE, "t", 1, &json!({ "unschedulable": true }), &json!({}));
     rig.location("t", &json!({ "env": "prod" }), &json!({}));
@@ -333,6 +393,91 @@ fn a_selector_that_cannot_be_understood_withdraws_nothing() {
     rig.target_in(EDGE, "t", 1, &json!({}), &json!({ "conditions": [] }));
     assert_eq!(rig.leads("ep"), ["t:t"]);
     rig.location("t", &json!({ "env": "prod" }), &json!({ "matchLabels": { "id": "other" } }));
+    assert_eq!(rig.leads("ep"), Vec::<String>::new());
+}
+
+#[test]
+fn a_selector_that_cannot_be_understood_withdraws_nothing_over_a_restart() {
+    let near = |key: &str| json!({ "matchExpressions": [{ "key": key, "operator": "Near" }] });
+    for order in 0..3 {
+        let mut rig = Rig::started();
+        rig.edge("t", 1, &json!({ "env": "prod" })).placement("ep", &is("prod"));
+        assert_eq!(rig.leads("ep"), ["t:t"]);
+        rig.placement("ep", &json!([near("env")])).placement("new", &json!([near("env")]));
+        for _ in 0..2 {
+            assert_eq!(rig.restart(order).leads("ep"), ["t:t"], "{order}");
+            assert_eq!(rig.leads("new"), Vec::<String>::new());
+        }
+        rig.placement("ep", &is("prod")).location("t", &json!({ "env": "prod" }), &near("id"));
+        for _ in 0..2 {
+            assert_eq!(rig.restart(order).leads("ep"), ["t:t"], "{order}");
+        }
+        assert_eq!(rig.schedule.instances(&location_key("t")), Some((1, 0)));
+        rig.target_in(EDGE, "t", 1, &json!({}), &json!({ "conditions": [] }));
+        assert_eq!(rig.leads("ep"), ["t:t"]);
+        rig.location("t", &json!({ "env": "dev" }), &near("id"));
+        assert_eq!(rig.leads("ep"), Vec::<String>::new(), "its labels are understood");
+    }
+}
+
+/// A shard that is away when the center starts, and then comes: what is there comes in whatever order.
+#[test]
+fn what_comes_into_view_after_the_start_goes_where_it_went() {
+    let (cordoned, near) = (
+        json!({ "unschedulable": true }),
+        json!({ "matchExpressions": [{ "key": "x", "operator": "Near" }] }),
+    );
+    for first in ["target", "location", "placement"] {
+        let mut old = Rig::started();
+        old.edge("t", 1, &json!({ "env": "prod" }))
+            .placement("ep", &is("prod"))
+            .placement("bad", &is("prod"));
+        old.edge("u", 2, &json!({ "env": "prod" })).target_in(EDGE, "t", 1, &cordoned, &json!({}));
+        old.placement("bad", &json!([near])).location("u", &json!({ "env": "prod" }), &near);
+        let slices = old.slices();
+        assert_eq!(slices.values().map(Vec::len).sum::<usize>(), 4, "two of each");
+        let mut rig = Rig::started();
+        let place = |rig: &mut Rig| {
+            for (key, facts) in &old.placements {
+                rig.schedule.remember(key, slices[key].clone());
+                rig.placements.insert(key.clone(), facts.clone());
+                rig.schedule.placement(key, Some(facts.clone()));
+            }
+        };
+        let locate = |rig: &mut Rig| {
+            old.locations.iter().for_each(|(key, facts)| rig.schedule.location(key, Some(facts.clone())));
+        };
+        let target = |rig: &mut Rig| {
+            old.targets.iter().for_each(|(key, facts)| rig.schedule.target(key, Some(facts.clone())));
+        };
+        let steps: [&dyn Fn(&mut Rig); 3] = match first {
+            "target" => [&target, &place, &locate],
+            "location" => [&locate, &place, &target],
+            _ => [&place, &target, &locate],
+        };
+        for step in steps {
+            step(&mut rig);
+            let shown = rig.slices();
+            assert!(shown.iter().all(|(key, said)| *said == slices[key]), "{first}: {shown:?}");
+        }
+        let destinations = |rig: &Rig, name: &str| rig.schedule.destinations(&placement_key(name)).count();
+        assert_eq!((destinations(&rig, "ep"), destinations(&rig, "bad")), (2, 2), "{first}");
+        rig.forget();
+        assert_eq!(rig.leads("ep"), ["t:t", "u:u"], "{first}");
+    }
+}
+
+#[test]
+fn what_a_placement_went_to_before_and_does_not_any_more_is_forgotten() {
+    let mut rig = Rig::started();
+    rig.edge("t", 1, &json!({ "env": "prod" })).placement("ep", &is("prod"));
+    // While no center ran, its Location was given another label.
+    rig.locations.get_mut(&location_key("t")).unwrap().labels.insert("env".to_owned(), "dev".to_owned());
+    assert_eq!(rig.restart(0).leads("ep"), Vec::<String>::new());
+    assert_eq!(rig.schedule.remembered().count(), 0);
+    // What it is selected by again and cordoned is new to it.
+    rig.target_in(EDGE, "t", 1, &json!({ "unschedulable": true }), &json!({}));
+    rig.placement("ep", &is("dev"));
     assert_eq!(rig.leads("ep"), Vec::<String>::new());
 }
 
@@ -447,11 +592,19 @@ fn any_selector(key: &'static str, values: &'static [&'static str]) -> impl Stra
     ]
 }
 
+/// One that cannot be understood among them.
+fn any_selector_or_none(key: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    let near = json!({ "matchExpressions": [{ "key": key, "operator": "Near" }] });
+    prop_oneof![3 => any_selector(key, values), 1 => Just(near)]
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Placement(usize, Vec<Value>),
     Location(usize, Value, Value),
     Target(u32, bool),
+    Cordon(u32),
+    Restart(usize),
 }
 
 proptest! {
@@ -461,6 +614,7 @@ proptest! {
         (0..3_usize, prop::sample::select(&["a", "b", "c"][..]), any_selector("id", &["t0", "t1"]))
             .prop_map(|(at, env, selector)| Step::Location(at, json!({ "env": env }), selector)),
         (0..3_u32, any::<bool>()).prop_map(|(at, present)| Step::Target(at, present)),
+        (0..3_usize).prop_map(Step::Restart),
     ], 1..40)) {
         let mut rig = Rig::started();
         let mut placements: Vec<Value> = vec![json!([]); 3];
@@ -484,6 +638,8 @@ proptest! {
                     targets.remove(&at);
                     rig.drop_target(&format!("t{at}"));
                 }
+                Step::Restart(order) => drop(rig.restart(order)),
+                Step::Cordon(_) => {}
             }
         }
         let listed: Vec<_> = locations.values().cloned().collect();
@@ -494,5 +650,36 @@ proptest! {
             found.push(leads);
         }
         prop_assert_eq!(found, expected(&placements, &listed, &targets));
+    }
+
+    /// Where something is not understood, a start may take it for a little more than it was, and for nothing less.
+    #[test]
+    fn nothing_leaves_by_a_restart(steps in prop::collection::vec(prop_oneof![
+        4 => (0..3_usize, prop::collection::vec(any_selector_or_none("env", &["a", "b"]), 0..3)).prop_map(|(at, all)| Step::Placement(at, all)),
+        4 => (0..3_usize, prop::sample::select(&["a", "b", "c"][..]), any_selector_or_none("id", &["t0", "t1"]))
+            .prop_map(|(at, env, selector)| Step::Location(at, json!({ "env": env }), selector)),
+        3 => (0..3_u32, prop::bool::weighted(0.8)).prop_map(|(at, present)| Step::Target(at, present)),
+        1 => (0..3_u32).prop_map(Step::Cordon),
+        3 => (0..3_usize).prop_map(Step::Restart),
+    ], 1..40)) {
+        let mut rig = Rig::started();
+        for step in steps {
+            match step {
+                Step::Placement(at, all) => drop(rig.placement(&format!("p{at}"), &Value::from(all))),
+                Step::Location(at, labels, selector) => drop(rig.location(&format!("l{at}"), &labels, &selector)),
+                Step::Target(at, true) => drop(rig.target(&format!("t{at}"), at)),
+                Step::Target(at, false) => drop(rig.drop_target(&format!("t{at}"))),
+                Step::Cordon(at) => drop(rig.target_in(EDGE, &format!("t{at}"), at, &json!({ "unschedulable": true }), &json!({}))),
+                Step::Restart(order) => {
+                    let before = rig.went();
+                    let after = rig.restart(order).went();
+                    let understood = rig.locations.values().all(|location| location.instances != Instances::Unreadable);
+                    for (key, went) in &before {
+                        prop_assert!(went.is_subset(&after[key]), "{key}: {went:?} became {:?}", after[key]);
+                    }
+                    prop_assert!(!understood || before == after, "{before:?} became {after:?}");
+                }
+            }
+        }
     }
 }

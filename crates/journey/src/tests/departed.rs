@@ -6,18 +6,23 @@ use mailboat_object::key::KindId;
 use serde_json::Value;
 
 use crate::script::{Cargo, Line, Script, Site, Step};
+use crate::sea::Who;
 use crate::truth::Truth;
 use crate::world::World;
 use crate::{Options, Report, kinds, world};
 
 /// Four ConfigMaps at each of two edges, one of which then loses what stands for it in the inventory.
 fn play(seed: u64, lost: impl IntoIterator<Item = Line>) -> Report {
+    let script = script(lost);
+    world::play(seed, &script, &Options::default()).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"))
+}
+
+fn script(lost: impl IntoIterator<Item = Line>) -> Script {
     let put = |name: u8| (u64::from(name), Step::Put(Site::Workload, Cargo::ConfigMap, name, 0));
     let mut lines: Vec<Line> = (0..4).map(put).collect();
     lines.extend([(8, Step::Locate(1, 0)), (10, Step::Place(0, 0, 0))]);
     lines.extend(lost);
-    let script = Script { center: true, bound: false, edges: 2, lines };
-    world::play(seed, &script, &Options::default()).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"))
+    Script { center: true, bound: false, edges: 2, lines }
 }
 
 /// How soon servers answer decides in which order the center comes to believe that both are gone.
@@ -28,6 +33,31 @@ fn an_edge_keeps_what_it_has_when_its_location_goes_with_its_sync_target() {
     for seed in 0..WORLDS {
         let report = play(seed, [(60_000, Step::RetireWhole(0))]);
         assert_eq!(report.arrived, 8, "seed {seed}: {report}");
+    }
+}
+
+/// Whoever sees it for the first time while it goes does not know that copies went there.
+#[test]
+fn an_edge_keeps_what_it_has_when_a_center_starts_while_its_sync_target_goes() {
+    let lines =
+        vec![(60_000, Step::Detain(0)), (61_000, Step::Retire(0)), (90_000, Step::Crash(Who::Center, 5_000))];
+    assert_eq!(arrived(lines), 8);
+}
+
+/// How many copies are at both edges ten minutes after this happened.
+fn arrived(lost: Vec<Line>) -> u64 {
+    let script = script(lost);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(World::arrived_after(3, &script, Duration::from_mins(10))).unwrap()
+}
+
+/// A user's slip is no order to clear edges, whether the center saw it made or starts afterwards, and starts again.
+#[test]
+fn edges_keep_what_they_have_when_a_selector_cannot_be_understood_and_a_center_starts() {
+    for slip in [Step::Misplace(0), Step::Mislead(0)] {
+        let starts = [90_000, 120_000].map(|at| (at, Step::Crash(Who::Center, 5_000)));
+        let lines = [(60_000, slip.clone())].into_iter().chain(starts).collect();
+        assert_eq!(arrived(lines), 8, "{slip}");
     }
 }
 

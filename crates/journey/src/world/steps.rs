@@ -66,6 +66,32 @@ impl World {
             }
             Step::Cordon(edge) => sea.change_target(*edge, &json!({ "unschedulable": true })),
             Step::Evict(edge) => sea.change_target(*edge, &json!({ "evictAfter": "2000-01-01T00:00:00Z" })),
+            Step::Misplace(name) => {
+                if let Some(cluster) = sea.living(Site::Workload) {
+                    let key = kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}"));
+                    let spec = json!({ "locationSelectors": [misspelt()] });
+                    if sea.get(&key).is_some() {
+                        sea.put(&key, Value::Null, &json!({ "spec": spec }));
+                    }
+                }
+            }
+            Step::Mislead(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    let key = kinds::key(&cluster, kinds::edge("locations"), &format!("t{edge}"));
+                    if sea.get(&key).is_some() {
+                        sea.put(&key, Value::Null, &json!({ "spec": { "instanceSelector": misspelt() } }));
+                    }
+                }
+            }
+            Step::Detain(edge) => {
+                if let Some(cluster) = sea.living(Site::Inventory) {
+                    let key = kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}"));
+                    if sea.get(&key).is_some() {
+                        let patch = json!({ "metadata": { "finalizers": ["example.dev/detained"] } });
+                        sea.put(&key, Value::Null, &patch);
+                    }
+                }
+            }
             Step::Retire(edge) => {
                 if let Some(cluster) = sea.living(Site::Inventory) {
                     sea.remove(&kinds::key(&cluster, kinds::edge("synctargets"), &format!("t{edge}")));
@@ -464,6 +490,11 @@ impl Sea {
             self.put(&binding, base::binding(export::BINDING_IN_MAILBOX, export::EDGE), &json!({}));
         }
     }
+}
+
+/// A selector with an operator that there is not.
+fn misspelt() -> Value {
+    json!({ "matchExpressions": [{ "key": "env", "operator": "in", "values": ["l0"] }] })
 }
 
 fn kind_of(cargo: Cargo) -> KindId {
