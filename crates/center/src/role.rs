@@ -18,6 +18,7 @@ mod statuses;
 mod summing;
 mod taking;
 mod telling;
+mod unanswered;
 mod unsighted;
 mod views;
 mod withheld;
@@ -62,6 +63,7 @@ use self::reading::Reading;
 use self::statuses::Statuses;
 use self::summing::Summing;
 use self::taking::{Kind, is_configuration};
+use self::unanswered::Unanswered;
 use self::unsighted::Unsighted;
 use self::views::Views;
 use self::withheld::Withheld;
@@ -100,6 +102,7 @@ pub struct CenterRole {
     reading: Reading,
     placements: BTreeMap<Key, Placement>,
     newcomers: Newcomers,
+    unanswered: Unanswered,
     /// Which placements go to a SyncTarget.
     going_to: BTreeMap<Uid, BTreeSet<Key>>,
     /// Placements whose routes are to be made anew.
@@ -180,6 +183,7 @@ impl CenterRole {
             reading: Reading::default(),
             placements: BTreeMap::new(),
             newcomers: Newcomers::default(),
+            unanswered: Unanswered::default(),
             going_to: BTreeMap::new(),
             stale: BTreeSet::new(),
             workspaces: Workspaces::default(),
@@ -475,8 +479,10 @@ impl Role for CenterRole {
         self.follow(&mut orders);
         self.forget_seen_out(store, engine, &mut orders);
         let given_up = self.endings.given_up().into_iter().cloned().collect();
-        let Self { guard, workspaces, newcomers, .. } = self;
-        let unseen_at = guard.hold(now.mono, store, workspaces, (&given_up, newcomers), &mut orders);
+        self.hear_answers(store, engine);
+        let Self { guard, workspaces, newcomers, unanswered, .. } = self;
+        let known = (&given_up, &*newcomers, &*unanswered);
+        let unseen_at = guard.hold(now.mono, store, workspaces, known, &mut orders);
         // Before what changed is configured: of that, nothing is evaluated yet that could be told.
         let retell_at = self.retell(now.mono, engine);
         self.configure(&mut orders);

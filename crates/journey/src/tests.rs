@@ -14,6 +14,7 @@ mod shards;
 mod silent;
 mod singleton;
 mod speed;
+mod unanswered;
 
 #[test]
 fn some_seeds_keep_every_promise() {

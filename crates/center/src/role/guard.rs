@@ -23,6 +23,7 @@ use mailboat_store::store::Store;
 use mailboat_store::time::Moment;
 
 use super::newcomers::Newcomers;
+use super::unanswered::Unanswered;
 use super::workspaces::Workspaces;
 
 /// Where copies came from, and which of those origins cannot be seen.
@@ -113,7 +114,7 @@ impl Guard {
         now: Moment,
         store: &Store,
         workspaces: &mut Workspaces,
-        (given_up, newcomers): (&BTreeSet<ClusterId>, &Newcomers),
+        (given_up, newcomers, unanswered): (&BTreeSet<ClusterId>, &Newcomers, &Unanswered),
         orders: &mut Vec<Order>,
     ) -> Option<Moment> {
         let shown = |cluster: &ClusterId| {
@@ -131,13 +132,15 @@ impl Guard {
             let unread = selected_unread || workspaces.is_out_of_reach(cluster);
             !shown(cluster) || unread
         };
-        let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
+        let unseen: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
+        let asked = self.origins.iter().filter(|(cluster, _)| unanswered.concerns(cluster));
+        let held: BTreeSet<_> = unseen.iter().chain(asked).cloned().collect();
         if held != self.held {
             let route = Unseen::new(&held);
             orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
             self.held = held;
         }
-        let (lost, back) = self.told.note(now, &self.held.iter().map(|(cluster, _)| cluster).collect());
+        let (lost, back) = self.told.note(now, &unseen.iter().map(|(cluster, _)| cluster).collect());
         for cluster in lost {
             tracing::warn!(%cluster, "copies from a workspace that cannot be seen are held as they are");
             if !is_in_view(store, &cluster) {

@@ -86,6 +86,7 @@ impl CenterRole {
             let here: Vec<Key> = self.newcomers.waiting_in(&cluster).cloned().collect();
             for key in here {
                 let Some((object, keeps)) = self.newcomers.waiting.remove(&key) else { continue };
+                self.unanswered.reads(&object);
                 self.sees_placement(&object, keeps);
                 if !shown {
                     self.newcomers.unrecalled.insert(key);

@@ -57,6 +57,7 @@ impl CenterRole {
     /// A placement is gone, or on its way out and nothing of it is to stay.
     pub(super) fn places_no_more(&mut self, key: &Key) {
         self.newcomers.gone(key);
+        self.unanswered.gone(key);
         self.schedule.placement(key, None);
         self.workspaces.placement(&key.cluster, &key.name, None, &mut self.waiting);
         self.touch_placement(key);

@@ -37,6 +37,9 @@ impl CenterRole {
             Some(Kind::Placement) => {
                 self.statuses.touch(key);
                 let course = self.endings.sees(object);
+                if object.deleting {
+                    self.unanswered.gone(key);
+                }
                 if course != Course::Withdrawn {
                     self.summing.placement(object);
                     self.meets_placement(object, course == Course::Keeps);

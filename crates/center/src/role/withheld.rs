@@ -215,7 +215,9 @@ impl CenterRole {
                 let Some((key, because)) = self.subject_of(scope) else { continue };
                 let said = matches!(store.get(&key), Seen::Present(object) if confirms(object, change));
                 let given_up = because == Because::Unclaimed && self.are_given_up(scope, store, engine);
-                if said || given_up || self.endings.is_withdrawn(&key) {
+                let unclaimed = matches!(because, Because::Unclaimed | Because::Anywhere);
+                let answered = unclaimed && self.was_answered(scope, store, engine);
+                if said || given_up || answered || self.endings.is_withdrawn(&key) {
                     tracing::info!(%key, %change, count, "a large withdrawal is confirmed");
                     orders.push(Order::Confirm(scope.clone(), change));
                 } else {
@@ -228,6 +230,9 @@ impl CenterRole {
                     }
                 }
             }
+        }
+        for (key, asks) in self.unanswered.asked() {
+            withheld.entry(key.clone()).or_insert(*asks);
         }
         for (key, change) in self.endings.awaiting() {
             let scope = ScopeId(route_name(key));
