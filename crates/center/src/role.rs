@@ -494,6 +494,7 @@ impl Role for CenterRole {
             }
         }
         self.tell_known(store, engine, &mut orders);
+        self.forget_brought();
         let unsighted_at = self.carry_on_unseen(now.mono, store, engine);
         self.note_read(store, engine, &orders);
         // Before the views were read as a whole, it is not known what stands in mailboxes: all of it would be asked for one by one.

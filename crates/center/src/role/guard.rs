@@ -155,6 +155,11 @@ impl Guard {
         self.told.due()
     }
 
+    /// Whether all workspaces are shown from which something came.
+    pub(super) fn sees_all(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// The workspaces whose placements are read there because no view shows them.
     pub(super) fn read_there(&self) -> &BTreeSet<ClusterId> {
         &self.read_there

@@ -1,5 +1,6 @@
 //! The mailboxes that there are: which cluster each is, whether it can take copies yet, and what its syncer is told.
 
+mod bringing;
 mod brought;
 mod unseen;
 
@@ -21,6 +22,7 @@ use mailboat_registration::SyncerId;
 use mailboat_store::seen::{Doubt, Seen};
 use mailboat_store::store::Store;
 
+use self::bringing::Bringing;
 use self::brought::BroughtUp;
 use self::unseen::Unseen;
 use super::passing::Passing;
@@ -52,6 +54,8 @@ pub(super) struct Mailboxes {
     without_status: BTreeSet<KindId>,
     /// What syncers are told is known as a whole: before that nothing of it is written, since it would be too little.
     told: bool,
+    /// Those whose syncers were told before we started what to bring up.
+    bringing: BTreeSet<Uid>,
     /// Those whose syncers carry on what is not seen.
     keeping: BTreeSet<Uid>,
     /// Those whose Workspaces are gone.
@@ -73,7 +77,7 @@ struct Mailbox {
     carried: BTreeMap<KindId, Versions>,
     /// What its syncer was told before we started, and is not seen to stand here.
     unseen: Unseen,
-    upsync: BTreeSet<UpsyncSet>,
+    upsync: Bringing,
     /// What further configurations bring up that were placed here like any object, by their kind and name.
     placed: BTreeMap<(KindId, Name), Vec<BroughtUp>>,
     /// Its route says what there is to say of it while its syncer is told nothing: that does not change.
@@ -137,6 +141,7 @@ impl Mailboxes {
             stale: BTreeSet::new(),
             without_status: BTreeSet::new(),
             told: false,
+            bringing: BTreeSet::new(),
             keeping: BTreeSet::new(),
             vacated: BTreeSet::new(),
             buried: BTreeSet::new(),
@@ -171,7 +176,7 @@ impl Mailboxes {
             told: None,
             carried: BTreeMap::new(),
             unseen: Unseen::default(),
-            upsync: BTreeSet::new(),
+            upsync: Bringing::default(),
             placed: BTreeMap::new(),
             begun: false,
         };
@@ -340,10 +345,24 @@ impl Mailboxes {
     /// What is brought up from an edge, by all placements that go there.
     pub(super) fn set_upsync(&mut self, uid: &Uid, sets: BTreeSet<UpsyncSet>) {
         let Some(mailbox) = self.all.get_mut(uid) else { return };
-        if mailbox.upsync != sets {
-            mailbox.the_one.set_upsync(&sets);
-            mailbox.upsync = sets;
+        if mailbox.upsync.ask(sets) {
+            mailbox.the_one.set_upsync(mailbox.upsync.all());
             self.stale.insert(uid.clone());
+        }
+    }
+
+    /// All placements are known that may ask for something to be brought up from these edges: what is not asked for is brought
+    /// up no more.
+    pub(super) fn forget_brought(&mut self, is_known: impl Fn(&Uid) -> bool) {
+        let known: Vec<Uid> = self.bringing.iter().filter(|uid| is_known(uid)).cloned().collect();
+        for uid in known {
+            self.bringing.remove(&uid);
+            if let Some(mailbox) = self.all.get_mut(&uid)
+                && mailbox.upsync.forget_before()
+            {
+                mailbox.the_one.set_upsync(mailbox.upsync.all());
+                self.stale.insert(uid);
+            }
         }
     }
 
@@ -359,6 +378,9 @@ impl Mailboxes {
         let origin = config.and_then(from);
         if let Some(config) = config.filter(|_| !self.told && origin.as_ref() == Some(&self.provider)) {
             mailbox.unseen.reads(config);
+            mailbox.upsync.reads(config);
+            self.bringing.insert(uid.clone());
+            mailbox.the_one.set_upsync(mailbox.upsync.all());
         }
         let placed = config.filter(|_| origin.is_some_and(|origin| origin != self.provider));
         let brought: Vec<BroughtUp> = placed.map(BroughtUp::by).unwrap_or_default();
@@ -527,7 +549,7 @@ impl Mailboxes {
                 upsync: {
                     let placed = mailbox.placed.values().flatten();
                     let placed = placed.flat_map(|brought| brought.sets(catalogs));
-                    mailbox.upsync.iter().cloned().chain(placed).collect()
+                    mailbox.upsync.all().cloned().chain(placed).collect()
                 },
             };
             let mut fixtures = self.common.and(&mailbox.syncer, &synced);

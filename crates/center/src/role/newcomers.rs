@@ -53,6 +53,11 @@ impl Newcomers {
         all.take_while(move |key| key.cluster == *cluster)
     }
 
+    /// Whether none is waiting.
+    pub(super) fn are_none(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Whether it was not seen yet where a placement went that was taken up.
     pub(super) fn is_unrecalled(&self, placement: &Key) -> bool {
         self.unrecalled.contains(placement)
@@ -135,17 +140,25 @@ impl CenterRole {
         if !released.is_empty() {
             self.stale.extend(self.placements.keys().cloned());
         }
-        let known = |(_, uid, to): &(&Key, &Uid, &SinglePlacement)| match self.statuses.target_of(uid) {
-            Some(target) => shows_locations(store, target) && !self.schedule.is_missing(target),
-            // It is not there.
-            None => {
-                let inventory = ClusterId::new(&to.cluster);
-                TARGET_GROUPS.iter().any(|group| shows(store, &inventory, &targets_of(group)))
+        let known = |(_, uid, to): &(&Key, &Uid, &SinglePlacement)| {
+            if let Some(target) = self.statuses.target_of(uid) {
+                return shows_locations(store, target) && !self.schedule.is_missing(target);
             }
+            // It is not there, if anything is shown.
+            let inventory = ClusterId::new(&to.cluster);
+            TARGET_GROUPS.iter().any(|group| shows(store, &inventory, &targets_of(group)))
         };
         let known = self.schedule.remembered().filter(known);
         let known: Vec<(Key, Uid)> = known.map(|(key, uid, _)| (key.clone(), uid.clone())).collect();
         self.schedule.forget_remembered(&known);
+    }
+
+    /// What nobody asks for by now is brought up no more, once all are shown who may ask.
+    pub(super) fn forget_brought(&mut self) {
+        if self.known.is_some() && self.newcomers.are_none() && self.guard.sees_all() {
+            let orphans = &self.orphans;
+            self.mailboxes.forget_brought(|uid| !orphans.contains(uid));
+        }
     }
 
     /// Notes of which mailboxes it is not known which placements go there, once all that was there at the beginning is known.
@@ -171,8 +184,8 @@ impl CenterRole {
     /// Whether it is not known which placements go to a SyncTarget, or none does because it goes itself: it is not seen, it
     /// is on its way out, or the Locations that may lead there are not shown.
     fn is_orphan(&self, uid: &Uid, store: &Store) -> bool {
-        let known = |target: &&Key| self.schedule.holds(target, uid) && shows_locations(store, target);
-        self.statuses.target_of(uid).filter(known).is_none()
+        let known = |target: &Key| self.schedule.holds(target, uid) && shows_locations(store, target);
+        !self.statuses.target_of(uid).is_some_and(known)
     }
 }
 

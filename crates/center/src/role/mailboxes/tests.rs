@@ -111,3 +111,56 @@ fn a_config_that_nobody_placed_gives_no_rights() {
     scene.mailboxes.sees_config(&config.key, Some(&config));
     assert!(scene.rules().is_none());
 }
+
+/// `the-one` as another center left it, which had reports brought up.
+fn told_before() -> Arc<Object> {
+    let kind = "syncerconfigs.edge.kubestellar.io";
+    let mark = json!({
+        "on": format!("{kind}//the-one"), "cluster": "espw", "uid": "u", "version": 1,
+        "intent": Digest::NONE.to_string(),
+    });
+    let set = |resource: &str| json!({ "apiGroup": "", "resources": [resource], "namespaces": ["*"], "names": ["*"] });
+    object(
+        "mailbox",
+        kind,
+        &json!({
+            "metadata": { "name": "the-one", "labels": { OWNER_LABEL: "center" },
+                "annotations": { MARK_ANNOTATION: mark.to_string() } },
+            "spec": { "upsync": [set("pods"), set("events")] },
+        }),
+    )
+}
+
+#[test]
+fn what_was_brought_up_is_brought_up_until_all_are_known_who_may_ask_for_it() {
+    let mut scene = Scene::new();
+    let uid = Uid::parse(UID);
+    scene.mailboxes.told = false;
+    let the_one = told_before();
+    scene.mailboxes.sees_config(&the_one.key, Some(&the_one));
+    scene.mailboxes.tell(&Store::new());
+    let set = |resource: &str| UpsyncSet {
+        api_group: String::new(),
+        resources: vec![resource.to_owned()],
+        namespaces: vec!["*".to_owned()],
+        names: vec!["*".to_owned()],
+    };
+    let brought = |scene: &Scene| -> Vec<String> {
+        let mailbox = &scene.mailboxes.all[&uid];
+        let all: BTreeSet<String> = mailbox.upsync.all().flat_map(|set| set.resources.clone()).collect();
+        all.into_iter().collect()
+    };
+    // One placement that asked is known, and another is not.
+    scene.mailboxes.set_upsync(&uid, BTreeSet::from([set("pods")]));
+    assert_eq!(brought(&scene), ["events", "pods"]);
+    // What is known to be asked for follows who asks.
+    scene.mailboxes.set_upsync(&uid, BTreeSet::from([set("jobs")]));
+    assert_eq!(brought(&scene), ["events", "jobs"]);
+    scene.mailboxes.forget_brought(|_| false);
+    assert_eq!(brought(&scene), ["events", "jobs"]);
+    scene.rules();
+    scene.mailboxes.forget_brought(|_| true);
+    assert_eq!(brought(&scene), ["jobs"]);
+    let rules = scene.rules().expect("its rights follow").to_string();
+    assert!(rules.contains("jobs") && !rules.contains("events"), "{rules}");
+}
