@@ -27,7 +27,14 @@ use super::workspaces::Workspaces;
 /// Where copies came from, and which of those origins cannot be seen.
 #[derive(Default)]
 pub(super) struct Guard {
-    origins: BTreeSet<(ClusterId, KindId)>,
+    origins: BTreeMap<ClusterId, BTreeSet<KindId>>,
+    /// The origins and the revision of the workspaces changed since it was asked which of these kinds are unread.
+    stale: bool,
+    revision: u64,
+    /// What may be selected and is not read in its workspace.
+    unread: BTreeSet<(ClusterId, KindId)>,
+    /// The workspaces of which nothing can be said.
+    dark: BTreeSet<ClusterId>,
     held: BTreeSet<(ClusterId, KindId)>,
     /// Workspaces whose placements no view has shown for long: these are read there, if there are any. A workspace that
     /// was being deleted before we started is not seen otherwise, and nobody could confirm that.
@@ -88,7 +95,8 @@ impl Guard {
         if let Marked::Ours(mark) = marks.read(copy)
             && mark.origin.key.cluster != *provider
         {
-            self.origins.insert((mark.origin.key.cluster, mark.origin.key.kind));
+            let Key { cluster, kind, .. } = mark.origin.key;
+            self.stale |= self.origins.entry(cluster).or_default().insert(kind);
         }
     }
 
@@ -101,7 +109,7 @@ impl Guard {
         marks: &dyn Marks,
     ) {
         if !copies.any(|copy| came_from(copy, marks).is_some_and(|origin| origin == *cluster)) {
-            self.origins.retain(|(origin, _)| origin != cluster);
+            self.stale |= self.origins.remove(cluster).is_some();
             self.read_there.remove(cluster);
         }
     }
@@ -122,16 +130,34 @@ impl Guard {
             let by_view = self.read_there.contains(cluster) && !all_given_up;
             shows_placements(store, cluster) && (!by_view || is_in_view(store, cluster))
         };
-        let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
-            let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
-            let unread = selected_unread || workspaces.is_out_of_reach(cluster);
-            !shown(cluster) || unread
-        };
-        let held: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
-        if held != self.held {
-            let route = Unseen::new(&held);
-            orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
-            self.held = held;
+        // What the store shows of a workspace is asked of it each time: nothing else may tell when that changes, and a copy that is
+        // not held then is deleted. Kind by kind nothing is looked at unless the workspaces or the origins changed.
+        let dark = |cluster: &&ClusterId| workspaces.is_out_of_reach(cluster) || !shown(cluster);
+        let dark: BTreeSet<ClusterId> = self.origins.keys().filter(dark).cloned().collect();
+        let kinds_changed = std::mem::take(&mut self.stale) || self.revision != workspaces.revision();
+        if kinds_changed {
+            self.revision = workspaces.revision();
+            let unread = |(cluster, kind): &(&ClusterId, &KindId)| {
+                workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind)
+            };
+            let each = self
+                .origins
+                .iter()
+                .flat_map(|(cluster, kinds)| kinds.iter().map(move |kind| (cluster, kind)));
+            self.unread =
+                each.filter(unread).map(|(cluster, kind)| (cluster.clone(), kind.clone())).collect();
+        }
+        if kinds_changed || dark != self.dark {
+            let kinds_of = |cluster: &ClusterId| self.origins.get(cluster).into_iter().flatten().cloned();
+            let of_dark =
+                dark.iter().flat_map(|cluster| kinds_of(cluster).map(|kind| (cluster.clone(), kind)));
+            let held: BTreeSet<_> = of_dark.chain(self.unread.iter().cloned()).collect();
+            self.dark = dark;
+            if held != self.held {
+                let route = Unseen::new(&held);
+                orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
+                self.held = held;
+            }
         }
         let (lost, back) = self.told.note(now, &self.held.iter().map(|(cluster, _)| cluster).collect());
         for cluster in lost {
@@ -277,7 +303,7 @@ mod tests {
         );
         let mut guard = Guard::default();
         guard.observe(&copy, &ClusterId::new("provider"), &marks);
-        let seen: Vec<_> = guard.origins.iter().map(|(cluster, _)| cluster.clone()).collect();
+        let seen: Vec<_> = guard.origins.keys().cloned().collect();
         assert_eq!(seen, std::slice::from_ref(&shop));
         guard.forget(&shop, [&copy].into_iter(), &marks);
         assert_eq!(guard.origins.len(), 1, "something of it stands");
