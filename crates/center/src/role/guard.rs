@@ -265,7 +265,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::object;
+    use crate::fixtures::{Knowledge, object};
 
     #[test]
     fn a_workspace_out_of_sight_is_spoken_of_once_it_lasts_and_once_it_is_back() {
@@ -286,9 +286,9 @@ mod tests {
         assert_eq!(told.note(at(63), &seen), nothing, "nobody was told that it was lost");
     }
 
-    #[test]
-    fn a_workspace_of_which_nothing_is_left_is_not_looked_for_any_more() {
-        let (shop, marks) = (ClusterId::new("shop"), StandardMarks::new(OwnerId(Name::new("center"))));
+    /// A guard that saw one copy, of a ConfigMap of the workspace `shop`.
+    fn having_seen_a_copy() -> (Guard, Arc<Object>, StandardMarks) {
+        let marks = StandardMarks::new(OwnerId(Name::new("center")));
         let mark = json!({
             "on": "configmaps/till/pos", "cluster": "shop", "uid": "u", "version": 1,
             "intent": mailboat_object::digest::Digest::NONE.to_string(),
@@ -303,6 +303,46 @@ mod tests {
         );
         let mut guard = Guard::default();
         guard.observe(&copy, &ClusterId::new("provider"), &marks);
+        (guard, copy, marks)
+    }
+
+    /// By each of what it goes by alone: what the store shows, what placements select, what is read, and new origins.
+    #[test]
+    fn what_cannot_be_seen_is_held_the_moment_that_it_is_so() {
+        let (mut guard, _, _) = having_seen_a_copy();
+        let (shop, name) = (ClusterId::new("shop"), Name::new("shops"));
+        let (mut knowledge, mut workspaces) = (Knowledge::new(), Workspaces::default());
+        let mut held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
+            let mut orders = Vec::new();
+            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            let told = guard.held.len();
+            orders.clear();
+            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            assert!(orders.is_empty() && guard.held.len() == told, "told once");
+            told
+        };
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "no view shows its placements");
+        knowledge.list("shop", "edgeplacements.edge.kubestellar.io", &[]);
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 0);
+        let spec = serde_json::from_value(json!({ "downsync": [{ "resources": ["configmaps"] }] })).unwrap();
+        let what = Arc::new(crate::what::What::of(&spec));
+        workspaces.placement(&shop, &name, Some(what), &mut Vec::new());
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "it is selected, and not read");
+        let other = {
+            let (mut guard, _, _) = having_seen_a_copy();
+            held(&mut guard, &knowledge, &mut workspaces)
+        };
+        assert_eq!(other, 1, "of a copy that is seen later, it is so too");
+        workspaces.placement(&shop, &name, None, &mut Vec::new());
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 0);
+        workspaces.refused(&crate::role::workspaces::place(&shop));
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "the center may not read it any more");
+    }
+
+    #[test]
+    fn a_workspace_of_which_nothing_is_left_is_not_looked_for_any_more() {
+        let shop = ClusterId::new("shop");
+        let (mut guard, copy, marks) = having_seen_a_copy();
         let seen: Vec<_> = guard.origins.keys().cloned().collect();
         assert_eq!(seen, std::slice::from_ref(&shop));
         guard.forget(&shop, [&copy].into_iter(), &marks);
