@@ -137,6 +137,8 @@ pub struct CenterRole {
     /// What was learned and asks for orders that are given later.
     waiting: Vec<Order>,
     interests: Vec<Interest>,
+    /// From which revision of the workspaces these were gathered, and how many of them are of something else: the first.
+    gathered: (u64, usize),
     /// Counts what was learned of the configuration, and what the engine was told of it.
     revision: u64,
     known: Option<u64>,
@@ -151,6 +153,8 @@ struct Placement {
     asks: Digest,
     what: Arc<What>,
     upsync: Vec<UpsyncSet>,
+    /// Whether every mailbox that it goes to was told that.
+    upsync_told: bool,
     wants_status: bool,
     /// The SyncTargets that it goes to.
     to: BTreeSet<Uid>,
@@ -197,6 +201,7 @@ impl CenterRole {
             retold: Moment::default(),
             waiting: Vec::new(),
             interests: Vec::new(),
+            gathered: (0, 0),
             revision: 0,
             known: None,
             calls: CallIds::default(),
@@ -250,10 +255,16 @@ impl CenterRole {
         ];
         interests.extend(self.views.interests());
         interests.extend(self.preparing.interests());
-        interests.extend(self.workspaces.interests());
         let read_there: BTreeSet<&ClusterId> =
             self.endings.given_up().into_iter().chain(self.guard.read_there()).collect();
         interests.extend(read_there.into_iter().map(workspaces::of_placements));
+        // All kinds of all workspaces are many: they are gathered when something about them changed.
+        let gathered = (self.workspaces.revision(), interests.len());
+        if gathered == self.gathered && self.interests.starts_with(&interests) {
+            return;
+        }
+        self.gathered = gathered;
+        interests.extend(self.workspaces.interests());
         if interests != self.interests {
             self.interests.clone_from(&interests);
             orders.push(Order::Follow(interests));

@@ -8,7 +8,8 @@ mod definition;
 mod offer;
 mod singleton;
 
-use std::collections::BTreeMap;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mailboat_api::names::{annotation, export};
@@ -216,6 +217,21 @@ impl Route for Translator {
         let defines = offer::is_definition(source) || source.key.kind == definition::api_bindings();
         let departed = self.going.len() < self.to.len();
         departed || copy::is_customized(source) || defines
+    }
+
+    fn changes_at(&self, before: &dyn Route) -> Option<Vec<DestinationId>> {
+        let before: &Self = (before as &dyn Any).downcast_ref()?;
+        // Whether status returns from one edge depends on whether there are others.
+        let counts = self.singletons.any_wanted() || before.singletons.any_wanted();
+        let alike = Arc::ptr_eq(&self.what, &before.what)
+            && self.policies.ordinary[0].delivery == before.policies.ordinary[0].delivery
+            && (&self.provider, &self.provider_cluster) == (&before.provider, &before.provider_cluster);
+        if counts || !alike {
+            return None;
+        }
+        let all: BTreeSet<&DestinationId> = self.edges.keys().chain(before.edges.keys()).collect();
+        let changed = all.into_iter().filter(|to| self.edges.get(to) != before.edges.get(to));
+        Some(changed.copied().collect())
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

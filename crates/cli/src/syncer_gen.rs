@@ -85,7 +85,8 @@ impl Plan {
             Err(fault) => return Err(before_writing("the mailbox's configuration cannot be read", &fault)),
         };
         let mut account = Vec::new();
-        for wanted in registration.account(&upsynced(cluster).await?) {
+        let Kinds { returned, upsynced } = Kinds::of(cluster).await?;
+        for wanted in registration.account(&returned, &upsynced) {
             let found: Option<Value> = get(cluster, wanted.key.clone())
                 .await
                 .map_err(|fault| before_writing(&format!("{} cannot be read", wanted.title), &fault))?;
@@ -155,17 +156,31 @@ async fn known_token(cluster: &Cluster, registration: &Registration) -> Result<O
     Ok(Some(token))
 }
 
-/// The kinds that the mailbox's configurations bring up.
-async fn upsynced(cluster: &Cluster) -> Result<BTreeSet<KindId>> {
-    let unread = |fault| before_writing("the mailbox's configurations cannot be read", &fault);
-    let catalog = cluster.catalog().await.map_err(unread)?;
-    let served: Vec<ServedKind> = catalog
-        .iter()
-        .map(|served| ServedKind { kind: served.kind.clone(), kind_name: served.kind_name.to_string() })
-        .collect();
-    let syncer_configs: Vec<SyncerConfigSpec> = specs(cluster, "syncerconfigs").await?;
-    let edge_sync_configs: Vec<EdgeSyncConfigSpec> = specs(cluster, "edgesyncconfigs").await?;
-    Ok(rights::upsynced_kinds(&syncer_configs, &edge_sync_configs, &served))
+/// What a mailbox's syncer writes there.
+struct Kinds {
+    /// The kinds whose status it returns.
+    returned: BTreeSet<KindId>,
+    /// Those that the mailbox's configurations bring up.
+    upsynced: BTreeSet<KindId>,
+}
+
+impl Kinds {
+    async fn of(cluster: &Cluster) -> Result<Self> {
+        let unread = |fault| before_writing("the mailbox's configurations cannot be read", &fault);
+        let catalog = cluster.catalog().await.map_err(unread)?;
+        let served = catalog.iter().map(|served| ServedKind {
+            kind: served.kind.clone(),
+            kind_name: served.kind_name.to_string(),
+            status: served.status,
+        });
+        let served: Vec<ServedKind> = served.collect();
+        let syncer_configs: Vec<SyncerConfigSpec> = specs(cluster, "syncerconfigs").await?;
+        let edge_sync_configs: Vec<EdgeSyncConfigSpec> = specs(cluster, "edgesyncconfigs").await?;
+        Ok(Self {
+            returned: rights::returned_kinds(&served),
+            upsynced: rights::upsynced_kinds(&syncer_configs, &edge_sync_configs, &served),
+        })
+    }
 }
 
 async fn specs<T: DeserializeOwned>(cluster: &Cluster, resource: &str) -> Result<Vec<T>> {

@@ -159,6 +159,29 @@ fn what_is_not_as_it_should_be_called_ends_with_2() {
     }
 }
 
+/// A center is a user of kcp. Where its Pods run, it has no business.
+#[test]
+fn the_centers_manifest_calls_it_as_it_can_be_called_and_asks_for_no_rights() {
+    let text = include_str!("../../../deploy/center.yaml");
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).unwrap();
+    let kinds: Vec<_> = documents.iter().map(|document| document["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["Namespace", "ServiceAccount", "Deployment", "PodDisruptionBudget"]);
+    assert_eq!(documents[1]["automountServiceAccountToken"], false);
+    let pod = &documents[2]["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    let container = &pod["containers"][0];
+    let words = [&container["command"], &container["args"]];
+    let words = words.into_iter().flat_map(|words| words.as_array().unwrap());
+    let words: Vec<OsString> = words.map(|word| word.as_str().unwrap().into()).collect();
+    let Command::Center(read) = parse(&called::read(words.into_iter()).unwrap()).unwrap().command else {
+        panic!("another command");
+    };
+    let port = &container["ports"][0]["containerPort"];
+    assert_eq!(port.as_u64(), Some(u64::from(read.listen.port())));
+    let folder = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    assert!(read.kcp.kubeconfig.unwrap().starts_with(folder));
+}
+
 #[test]
 fn help_is_no_error_and_shows_how_the_program_was_called() {
     for (line, usage) in [

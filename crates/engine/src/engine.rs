@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::bodies::Bodies;
 use crate::breaker::{Breaker, ScopeId, Threshold};
+use crate::contests::Contests;
 use crate::copies::Copies;
 use crate::fans::{Fans, RouteIndex};
 use crate::mark::{Mark, Marked, Marks, OwnerId};
@@ -136,6 +137,7 @@ pub struct Engine {
     pub(crate) away: BTreeMap<ClusterId, Away>,
     pub(crate) fans: Fans,
     pub(crate) slots: Slots,
+    pub(crate) contests: Contests,
     pub(crate) evaluations: Queue<evaluate::Evaluation, RouteIndex>,
     pub(crate) plans: Queue<SlotId, RouteIndex>,
     pub(crate) unsettled: BTreeSet<SlotId>,
@@ -204,6 +206,7 @@ impl Engine {
             away: BTreeMap::new(),
             fans: Fans::default(),
             slots: Slots::default(),
+            contests: Contests::default(),
             evaluations: Queue::default(),
             plans: Queue::default(),
             unsettled: BTreeSet::new(),

@@ -105,6 +105,8 @@ pub struct Fans {
     sources_at: Whereabouts,
     /// Where something was read.
     reads_at: Whereabouts,
+    /// Where alone fans wait to be evaluated, of which nothing has changed but where their routes go.
+    pub only_at: BTreeMap<FanId, Arc<Vec<DestinationId>>>,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     /// The fans whose sources each route selects.
@@ -175,6 +177,7 @@ impl Fans {
 
     /// Forgets a fan that has no legs any more.
     pub fn remove(&mut self, id: FanId) {
+        self.only_at.remove(&id);
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
             self.sources_at.remove(&fan.source.cluster, &fan.source.kind);
             if let Some(routes) = self.ids.get_mut(&*fan.source) {

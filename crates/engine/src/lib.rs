@@ -18,6 +18,7 @@
 mod bodies;
 pub mod breaker;
 pub mod compose;
+mod contests;
 mod copies;
 pub mod difference;
 mod emptied;

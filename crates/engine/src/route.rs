@@ -1,5 +1,6 @@
 //! What a role gives the engine: routes, and the view that they decide from.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -136,7 +137,7 @@ impl RouteHead {
 }
 
 /// One route. Immutable: changed configuration is a new route of the same id.
-pub trait Route: Send + Sync {
+pub trait Route: Any + Send + Sync {
     /// What it is, whatever it does to objects.
     fn head(&self) -> &RouteHead;
     /// Whether its configuration may ask for anything of this kind, whatever is served and known of it. What it does not
@@ -170,6 +171,13 @@ pub trait Route: Send + Sync {
     fn varies(&self, source: &Object) -> bool {
         let _ = source;
         true
+    }
+    /// At which destinations it may make something else of its sources than its predecessor did, those included to which only one of
+    /// them goes; `None` where it may do so anywhere, or cannot tell. Asked where it selects the same: with ten thousand destinations, one
+    /// that comes or goes costs work for that one.
+    fn changes_at(&self, before: &dyn Route) -> Option<Vec<DestinationId>> {
+        let _ = before;
+        None
     }
     /// The status on its way back to the source; `None` if nothing is to be said.
     fn report(&self, source: &Object, target: &Object, view: &View<'_>) -> Result<Option<Body>, Hold>;

@@ -234,8 +234,6 @@ pub struct Slots {
     at: Whereabouts,
     /// Every slot that nobody claims: few among many, and asked for with each change of the configuration.
     unclaimed: BTreeSet<SlotId>,
-    /// Those that several claim.
-    shared: BTreeSet<SlotId>,
 }
 
 /// The slots of one kind in one cluster, by namespace and name.
@@ -269,9 +267,7 @@ impl Slots {
         // The claim's rank may have changed with the configuration's age.
         state.disclaim(claim.fan, claim.to);
         state.claim(claim);
-        if state.claims.len() > 1 {
-            self.shared.insert(id);
-        } else {
+        if state.claims.len() == 1 {
             self.unclaimed.remove(&id);
         }
         joins
@@ -281,18 +277,9 @@ impl Slots {
     pub fn disclaim(&mut self, id: SlotId, fan: FanId, to: DestinationId) {
         let Some(state) = self.get_mut(id) else { return };
         state.disclaim(fan, to);
-        let left = state.claims.len();
-        if left == 0 {
+        if state.claims.is_empty() {
             self.unclaimed.insert(id);
         }
-        if left < 2 {
-            self.shared.remove(&id);
-        }
-    }
-
-    /// The slots that several claim.
-    pub fn shared(&self) -> impl Iterator<Item = &SlotState> {
-        self.shared.iter().filter_map(|id| self.get(*id))
     }
 
     /// The slots that nobody claims, in the order of their keys.
@@ -327,7 +314,6 @@ impl Slots {
     /// Forgets a slot that nobody wants and where nothing of ours stands.
     pub fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.all.try_remove(id.0 as usize) {
-            self.shared.remove(&id);
             self.unclaimed.remove(&id);
             let (of, at) = address(&slot.key);
             if let Some(slots) = self.ids.get_mut(&of) {

@@ -65,13 +65,15 @@ impl Registration {
         })
     }
 
-    /// The account, its rights in the mailbox, the right to bring these kinds up, and what binds them.
+    /// The account, its rights in the mailbox, where it returns the status of some kinds, the right to bring others up, and what
+    /// binds them.
     ///
     /// The second role is there even when nothing comes up: kinds come and go with the configurations, and a role
     /// without rules takes back what was given before.
-    pub fn account(&self, upsynced: &BTreeSet<KindId>) -> Vec<Wanted> {
+    pub fn account(&self, returned: &BTreeSet<KindId>, upsynced: &BTreeSet<KindId>) -> Vec<Wanted> {
         let mut objects = vec![self.wanted("v1", "ServiceAccount", self.account_key(), json!({}))];
-        objects.extend(self.role_and_binding(self.id.as_str(), &rights::in_mailbox(self.id.as_str())));
+        objects
+            .extend(self.role_and_binding(self.id.as_str(), &rights::in_mailbox(self.id.as_str(), returned)));
         objects.extend(self.role_and_binding(&self.upsync_role(), &rights::for_upsync(upsynced)));
         // The center keeps a role by what placements carry and bring up, now and later, and binds it to the account of this
         // name in its usual namespace. Where there is no center, this binds nothing.
@@ -335,7 +337,7 @@ mod tests {
         let registration = registration_in("syncers");
         let token = Token::read(&made_up(0, 10_000)).unwrap();
         let kinds = BTreeSet::from([KindId::new("", "configmaps")]);
-        let mut made = registration.account(&kinds);
+        let mut made = registration.account(&kinds, &kinds);
         made.push(registration.token_secret(&token));
         for wanted in &made {
             assert_eq!(wanted.body["metadata"]["labels"][REGISTRATION_LABEL], registration.id.as_str());
@@ -349,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_account_is_bound_to_its_own_roles_and_to_the_centers() {
-        let objects = registration_in("syncers").account(&BTreeSet::new());
+        let objects = registration_in("syncers").account(&BTreeSet::new(), &BTreeSet::new());
         let binding = &objects[2].body;
         let id = "kubestellar-syncer-guilder-co8kev4q";
         assert_eq!(binding["roleRef"]["name"], id);
@@ -363,7 +365,7 @@ mod tests {
             (&told["roleRef"]["name"], &told["subjects"]),
             (&json!(SYNCER_ROLE), &binding["subjects"])
         );
-        let usual = registration().account(&BTreeSet::new());
+        let usual = registration().account(&BTreeSet::new(), &BTreeSet::new());
         let told = usual.iter().filter(|wanted| wanted.body["roleRef"]["name"] == SYNCER_ROLE).count();
         assert_eq!(told, 0, "the center binds the account of its usual namespace itself");
         assert_eq!(objects[3].body["rules"], json!([]), "what nobody brings up, nobody may write");
@@ -372,8 +374,10 @@ mod tests {
     #[test]
     fn what_is_as_it_should_be_is_not_written_again() {
         let kinds = BTreeSet::from([KindId::new("", "configmaps")]);
-        for wanted in
-            registration().account(&kinds).into_iter().chain(registration().account(&BTreeSet::new()))
+        for wanted in registration()
+            .account(&kinds, &kinds)
+            .into_iter()
+            .chain(registration().account(&BTreeSet::new(), &BTreeSet::new()))
         {
             let mut found = wanted.body.clone();
             found["metadata"]["uid"] = "u".into();
@@ -382,13 +386,13 @@ mod tests {
             found["metadata"]["labels"][REGISTRATION_LABEL] = "another".into();
             assert!(!wanted.is_in(&found), "{found}");
         }
-        let none = &registration().account(&BTreeSet::new())[3];
+        let none = &registration().account(&BTreeSet::new(), &BTreeSet::new())[3];
         let mut found = none.body.clone();
         found["rules"] = Value::Null;
         assert!(none.is_in(&found), "servers leave empty lists out");
         found["rules"] = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
         assert!(!none.is_in(&found), "a rule more is a right more");
-        let role = &registration().account(&BTreeSet::new())[1];
+        let role = &registration().account(&BTreeSet::new(), &BTreeSet::new())[1];
         let mut found = role.body.clone();
         found["rules"][2]["verbs"] = json!(["create", "delete"]);
         assert!(!role.is_in(&found));

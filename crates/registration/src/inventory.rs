@@ -196,13 +196,17 @@ impl KeptKubeconfig {
     }
 }
 
-/// What lets the center read a workload workspace, and return status and counts to what it reads.
+/// What lets the center read a workload workspace, return status and counts to what it reads, and keep there what it says of
+/// placements.
+///
+/// What is selected may be of any kind, the workspace's own among them, so that what is written on it cannot be named; RBAC
+/// knows no exceptions either. Whatever the center makes, and takes away, is named.
 pub fn center_rights() -> [Value; 2] {
     use mailboat_api::names::object::CENTER_GROUP;
     let rules = json!([
         { "nonResourceURLs": ["/"], "verbs": ["access"] },
         { "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] },
-        { "apiGroups": [group::EDGE], "resources": ["*"], "verbs": ["create", "update", "delete"] },
+        { "apiGroups": [group::EDGE], "resources": ["singleplacementslices", "statussummaries"], "verbs": ["create", "delete"] },
         { "apiGroups": [""], "resources": ["events"], "verbs": ["create"] },
         // What the workspace is bound to of its own exports, the mailboxes are bound to as well.
         { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["bind"] },
@@ -319,6 +323,28 @@ mod tests {
         let mut other = binding.clone();
         other["roleRef"]["name"] = "cluster-admin".into();
         assert_eq!(put_right(Some(&other), &binding), Err(OtherRole));
+    }
+
+    #[test]
+    fn the_center_makes_and_deletes_in_a_workload_workspace_what_is_its_own_and_nothing_else() {
+        let [role, _] = center_rights();
+        let rules = role["rules"].as_array().unwrap().clone();
+        let writes = |rule: &Value| {
+            let verbs = rule["verbs"].as_array().unwrap();
+            let made = |verb: &&Value| {
+                ["create", "update", "delete", "deletecollection", "*"].contains(&verb.as_str().unwrap())
+            };
+            verbs.iter().any(|verb| made(&verb))
+        };
+        let made: Vec<&Value> =
+            rules.iter().filter(|rule| writes(rule)).map(|rule| &rule["resources"]).collect();
+        assert_eq!(made, [&json!(["singleplacementslices", "statussummaries"]), &json!(["events"])]);
+        // Where an older `ensure` gave more, the next takes it back.
+        let mut older = role.clone();
+        older["rules"][2]["resources"] = json!(["*"]);
+        older["rules"][2]["verbs"] = json!(["create", "update", "delete"]);
+        let taken_back = PutRight::Patch(json!({ "rules": role["rules"] }));
+        assert_eq!(put_right(Some(&older), &role), Ok(Some(taken_back)));
     }
 
     #[test]

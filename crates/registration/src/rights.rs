@@ -1,15 +1,16 @@
 //! What a syncer may: in its mailbox, and at its edge.
 //!
 //! A mailbox is a workspace, and serves Workspaces, APIBindings and RBAC beside what it is for; so no verb and, where
-//! something is written, no group is a wildcard there. What the edge allows is its operator's choice, made with
-//! `--edge-access` and said aloud.
+//! something is written, no group and no resource is a wildcard there: the status of an APIBinding or a LogicalCluster says
+//! what is served, and by whom. What the edge allows is its operator's choice, made with `--edge-access` and said aloud.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use mailboat_api::edge::{EdgeSyncConfigSpec, SyncerConfigSpec};
-use mailboat_api::places::is_group_of_places;
+use mailboat_api::names::group;
+use mailboat_api::places::{is_group_of_places, is_kind_of_places};
 use mailboat_object::key::KindId;
 use serde::{Deserialize, Serialize};
 
@@ -77,31 +78,36 @@ impl Rule {
     }
 }
 
-/// What every syncer may in its mailbox: read it, report into it, and renew its own token.
-pub fn in_mailbox(account: &str) -> Vec<Rule> {
-    vec![
-        Rule::new(&["*"], &["*"], &READ),
-        Rule::new(&["*"], &["*/status"], &["patch", "update"]),
-        Rule::new(&[""], &["serviceaccounts/token"], &["create"]).named(account),
-    ]
+/// What every syncer may in its mailbox: read it, report into it, return the status of these kinds, and renew its own token.
+pub fn in_mailbox(account: &str, returned: &BTreeSet<KindId>) -> Vec<Rule> {
+    let configurations =
+        ["syncerconfigs", "edgesyncconfigs"].map(|resource| KindId::new(group::EDGE, resource));
+    let status = |kind: &KindId| KindId::new(kind.group(), &format!("{}/status", kind.resource()));
+    let written: BTreeSet<KindId> = configurations.iter().chain(returned).map(status).collect();
+    let mut rules = vec![Rule::new(&["*"], &["*"], &READ)];
+    rules.extend(by_group(&written, &["patch"]));
+    rules.push(Rule::new(&[""], &["serviceaccounts/token"], &["create"]).named(account));
+    rules
 }
 
 /// What it may besides, to bring these kinds up; nothing, if there are none.
 pub fn for_upsync(kinds: &BTreeSet<KindId>) -> Vec<Rule> {
-    let groups: BTreeSet<&str> = kinds.iter().map(KindId::group).collect();
-    let mut rules: Vec<Rule> = groups
-        .into_iter()
-        .map(|group| {
-            let of_group = kinds.iter().filter(|kind| kind.group() == group);
-            let resources: Vec<&str> = of_group.map(KindId::resource).collect();
-            Rule::new(&[group], &resources, &["create", "update", "patch", "delete"])
-        })
-        .collect();
+    let mut rules = by_group(kinds, &["create", "update", "patch", "delete"]);
     if !rules.is_empty() {
         // What comes up needs its namespace there. It is only ever made; who deletes one deletes what is in it.
         rules.push(Rule::new(&[""], &["namespaces"], &["create"]));
     }
     rules
+}
+
+/// A rule for each group of these kinds.
+fn by_group(kinds: &BTreeSet<KindId>, verbs: &[&str]) -> Vec<Rule> {
+    let groups: BTreeSet<&str> = kinds.iter().map(KindId::group).collect();
+    let rule = |group: &str| {
+        let of_group = kinds.iter().filter(|kind| kind.group() == group);
+        Rule::new(&[group], &of_group.map(KindId::resource).collect::<Vec<_>>(), verbs)
+    };
+    groups.into_iter().map(rule).collect()
 }
 
 /// A kind that a mailbox serves.
@@ -111,6 +117,15 @@ pub struct ServedKind {
     pub kind: KindId,
     /// Its name in CamelCase.
     pub kind_name: String,
+    /// Its status is written apart from the rest.
+    pub status: bool,
+}
+
+/// The kinds whose status comes back from the edge, as far as the mailbox serves them and as far as that is data there. What
+/// a center carries later, it allows by itself.
+pub fn returned_kinds(served: &[ServedKind]) -> BTreeSet<KindId> {
+    let with_status = served.iter().filter(|one| one.status).map(|one| &one.kind);
+    with_status.filter(|kind| may_be_returned(kind)).cloned().collect()
 }
 
 /// The kinds that configurations bring up, as far as the mailbox serves them and as far as they may be brought up.
@@ -142,6 +157,12 @@ pub fn upsynced_kinds<'a>(
 pub fn may_be_upsynced(kind: &KindId) -> bool {
     let core = kind.group().is_empty() && NEVER_UPSYNCED_CORE.contains(&kind.resource());
     !(core || NEVER_UPSYNCED.contains(&kind.group()) || is_group_of_places(kind.group()))
+}
+
+/// Whether the status of a kind may come back into a mailbox. That of a namespace is the server's own.
+fn may_be_returned(kind: &KindId) -> bool {
+    let namespace = kind.group().is_empty() && kind.resource() == "namespaces";
+    may_be_upsynced(kind) && !namespace && !is_kind_of_places(kind.group(), kind.resource())
 }
 
 /// What the edge's operator lets the syncer touch, as given on the command line.
@@ -303,15 +324,50 @@ mod tests {
 
     #[test]
     fn h44_in_a_mailbox_no_verb_is_a_wildcard_and_only_status_and_the_own_token_are_written() {
-        let writes: Vec<Rule> = in_mailbox("me")
-            .into_iter()
+        let rules = in_mailbox("me", &returned_kinds(&served()));
+        let writes: Vec<&Rule> = rules
+            .iter()
             .filter(|rule| rule.verbs.iter().any(|verb| !READ.contains(&verb.as_str())))
             .collect();
-        let written: Vec<&str> = writes.iter().flat_map(|rule| &rule.resources).map(String::as_str).collect();
-        assert_eq!(written, ["*/status", "serviceaccounts/token"]);
-        assert_eq!(writes[1].resource_names, ["me"]);
-        let every = in_mailbox("me").into_iter().chain(whole()).flat_map(|rule| rule.verbs);
+        let written: Vec<String> = writes
+            .iter()
+            .map(|rule| format!("{:?} {:?} {:?}", rule.verbs, rule.api_groups, rule.resources))
+            .collect();
+        assert_eq!(
+            written,
+            [
+                r#"["patch"] ["edge.kubestellar.io"] ["edgesyncconfigs/status", "syncerconfigs/status"]"#,
+                r#"["patch"] ["wgpolicyk8s.io"] ["clusterpolicyreports/status", "policyreports/status"]"#,
+                r#"["create"] [""] ["serviceaccounts/token"]"#,
+            ]
+        );
+        assert_eq!(writes[2].resource_names, ["me"]);
+        let every = rules.iter().cloned().chain(whole()).flat_map(|rule| rule.verbs);
         assert!(every.into_iter().all(|verb| verb != "*"));
+    }
+
+    #[test]
+    fn h44_no_status_that_rules_a_workspace_is_written_there() {
+        let ruling = [
+            ("apis.kcp.io", "apibindings"),
+            ("apis.kcp.io", "apiexports"),
+            ("tenancy.kcp.io", "workspaces"),
+            ("core.kcp.io", "logicalclusters"),
+            ("topology.kcp.io", "partitions"),
+            ("edge.kubestellar.io", "edgeplacements"),
+            ("edge.kubestellar.io", "synctargets"),
+            ("apiextensions.k8s.io", "customresourcedefinitions"),
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+            ("certificates.k8s.io", "certificatesigningrequests"),
+            ("", "namespaces"),
+            ("", "nodes"),
+        ];
+        let served = ruling.map(|(group, resource)| ServedKind {
+            kind: KindId::new(group, resource),
+            kind_name: "Thing".to_owned(),
+            status: true,
+        });
+        assert_eq!(returned_kinds(&served), BTreeSet::new());
     }
 
     fn served() -> Vec<ServedKind> {
@@ -329,6 +385,7 @@ mod tests {
         .map(|(group, resource, kind_name)| ServedKind {
             kind: KindId::new(group, resource),
             kind_name: kind_name.to_owned(),
+            status: kind_name != "ConfigMap",
         })
         .into()
     }

@@ -184,7 +184,11 @@ fn translator(placement: &Object, waits: bool, manner: Manner) -> SimRoute {
     let edges = spec["edges"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let name = Name::new(&format!("placement/{}", placement.key.name));
     SimRoute {
-        head: RouteHead::new(name).reading(sources(&workload())).configured(digest_of_value(&spec)),
+        // It goes elsewhere with what it selects, as a placement does when its edges change.
+        head: RouteHead::new(name)
+            .reading(sources(&workload()))
+            .configured(digest_of_value(&spec))
+            .selecting_by(digest_of_value(&spec["label"])),
         label: Some(spec["label"].as_str().unwrap_or_default().to_owned()),
         to: edges.filter_map(|edge| u32::try_from(edge).ok()).map(DestinationId).collect(),
         prefix: |_| String::new(),
@@ -248,6 +252,17 @@ impl Route for SimRoute {
             body: Body { digest: digest_of_value(&body), json: Arc::from(body.to_string().into_bytes()) },
             policy: Arc::clone(&self.policy),
         }])
+    }
+
+    fn changes_at(&self, before: &dyn Route) -> Option<Vec<DestinationId>> {
+        let before: &Self = (before as &dyn std::any::Any).downcast_ref()?;
+        let manner = |route: &Self| {
+            let Policy { delivery, status, withdrawal, finalizer, adopt, .. } = &*route.policy;
+            format!("{delivery:?} {status:?} {withdrawal:?} {finalizer:?} {adopt:?}")
+        };
+        let changed = |to: &&DestinationId| !(self.to.contains(to) && before.to.contains(to));
+        let changed = self.to.iter().chain(before.to.iter()).filter(changed).copied();
+        (manner(self) == manner(before)).then(|| changed.collect())
     }
 
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {

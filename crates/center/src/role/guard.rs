@@ -29,7 +29,16 @@ use super::workspaces::Workspaces;
 /// Where copies came from, and which of those origins cannot be seen.
 #[derive(Default)]
 pub(super) struct Guard {
-    origins: BTreeSet<(ClusterId, KindId)>,
+    origins: BTreeMap<ClusterId, BTreeSet<KindId>>,
+    /// The origins and the revision of the workspaces changed since it was asked which of these kinds are unread.
+    stale: bool,
+    revision: u64,
+    /// What may be selected and is not read in its workspace.
+    unread: BTreeSet<(ClusterId, KindId)>,
+    /// The workspaces of which nothing can be said.
+    dark: BTreeSet<ClusterId>,
+    /// Those of which somebody was asked something before we started, and has not answered.
+    asked: BTreeSet<ClusterId>,
     held: BTreeSet<(ClusterId, KindId)>,
     /// Workspaces whose placements no view has shown for long: these are read there, if there are any. A workspace that
     /// was being deleted before we started is not seen otherwise, and nobody could confirm that.
@@ -90,7 +99,8 @@ impl Guard {
         if let Marked::Ours(mark) = marks.read(copy)
             && mark.origin.key.cluster != *provider
         {
-            self.origins.insert((mark.origin.key.cluster, mark.origin.key.kind));
+            let Key { cluster, kind, .. } = mark.origin.key;
+            self.stale |= self.origins.entry(cluster).or_default().insert(kind);
         }
     }
 
@@ -103,7 +113,7 @@ impl Guard {
         marks: &dyn Marks,
     ) {
         if !copies.any(|copy| came_from(copy, marks).is_some_and(|origin| origin == *cluster)) {
-            self.origins.retain(|(origin, _)| origin != cluster);
+            self.stale |= self.origins.remove(cluster).is_some();
             self.read_there.remove(cluster);
         }
     }
@@ -127,20 +137,39 @@ impl Guard {
             let by_view = waits || (self.read_there.contains(cluster) && !all_given_up);
             shows_placements(store, cluster) && (!by_view || is_in_view(store, cluster))
         };
-        let unseen = |(cluster, kind): &&(ClusterId, KindId)| {
-            let selected_unread = workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind);
-            let unread = selected_unread || workspaces.is_out_of_reach(cluster);
-            !shown(cluster) || unread
-        };
-        let unseen: BTreeSet<_> = self.origins.iter().filter(unseen).cloned().collect();
-        let asked = self.origins.iter().filter(|(cluster, _)| unanswered.concerns(cluster));
-        let held: BTreeSet<_> = unseen.iter().chain(asked).cloned().collect();
-        if held != self.held {
-            let route = Unseen::new(&held);
-            orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
-            self.held = held;
+        // What the store shows of a workspace is asked of it each time: nothing else may tell when that changes, and a copy that is
+        // not held then is deleted. Kind by kind nothing is looked at unless the workspaces or the origins changed.
+        let dark = |cluster: &&ClusterId| workspaces.is_out_of_reach(cluster) || !shown(cluster);
+        let dark: BTreeSet<ClusterId> = self.origins.keys().filter(dark).cloned().collect();
+        let asked = self.origins.keys().filter(|cluster| unanswered.concerns(cluster));
+        let asked: BTreeSet<ClusterId> = asked.cloned().collect();
+        let kinds_changed = std::mem::take(&mut self.stale) || self.revision != workspaces.revision();
+        if kinds_changed {
+            self.revision = workspaces.revision();
+            let unread = |(cluster, kind): &(&ClusterId, &KindId)| {
+                workspaces.may_select(cluster, kind) && !workspaces.follows(cluster, kind)
+            };
+            let each = self
+                .origins
+                .iter()
+                .flat_map(|(cluster, kinds)| kinds.iter().map(move |kind| (cluster, kind)));
+            self.unread =
+                each.filter(unread).map(|(cluster, kind)| (cluster.clone(), kind.clone())).collect();
         }
-        let (lost, back) = self.told.note(now, &unseen.iter().map(|(cluster, _)| cluster).collect());
+        if kinds_changed || dark != self.dark || asked != self.asked {
+            let kinds_of = |cluster: &ClusterId| self.origins.get(cluster).into_iter().flatten().cloned();
+            let whole =
+                dark.union(&asked).flat_map(|cluster| kinds_of(cluster).map(|kind| (cluster.clone(), kind)));
+            let held: BTreeSet<_> = whole.chain(self.unread.iter().cloned()).collect();
+            (self.dark, self.asked) = (dark, asked);
+            if held != self.held {
+                let route = Unseen::new(&held);
+                orders.push(Order::Configure(route.head.id.clone(), Some(Arc::new(route))));
+                self.held = held;
+            }
+        }
+        let unseen = self.dark.iter().chain(self.unread.iter().map(|(cluster, _)| cluster)).collect();
+        let (lost, back) = self.told.note(now, &unseen);
         for cluster in lost {
             tracing::warn!(%cluster, "copies from a workspace that cannot be seen are held as they are");
             if !is_in_view(store, &cluster) {
@@ -251,7 +280,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::object;
+    use crate::fixtures::{Knowledge, object};
 
     #[test]
     fn a_workspace_out_of_sight_is_spoken_of_once_it_lasts_and_once_it_is_back() {
@@ -272,9 +301,9 @@ mod tests {
         assert_eq!(told.note(at(63), &seen), nothing, "nobody was told that it was lost");
     }
 
-    #[test]
-    fn a_workspace_of_which_nothing_is_left_is_not_looked_for_any_more() {
-        let (shop, marks) = (ClusterId::new("shop"), StandardMarks::new(OwnerId(Name::new("center"))));
+    /// A guard that saw one copy, of a ConfigMap of the workspace `shop`.
+    fn having_seen_a_copy() -> (Guard, Arc<Object>, StandardMarks) {
+        let marks = StandardMarks::new(OwnerId(Name::new("center")));
         let mark = json!({
             "on": "configmaps/till/pos", "cluster": "shop", "uid": "u", "version": 1,
             "intent": mailboat_object::digest::Digest::NONE.to_string(),
@@ -289,7 +318,47 @@ mod tests {
         );
         let mut guard = Guard::default();
         guard.observe(&copy, &ClusterId::new("provider"), &marks);
-        let seen: Vec<_> = guard.origins.iter().map(|(cluster, _)| cluster.clone()).collect();
+        (guard, copy, marks)
+    }
+
+    /// By each of what it goes by alone: what the store shows, what placements select, what is read, and new origins.
+    #[test]
+    fn what_cannot_be_seen_is_held_the_moment_that_it_is_so() {
+        let (mut guard, _, _) = having_seen_a_copy();
+        let (shop, name) = (ClusterId::new("shop"), Name::new("shops"));
+        let (mut knowledge, mut workspaces) = (Knowledge::new(), Workspaces::default());
+        let mut held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
+            let mut orders = Vec::new();
+            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            let told = guard.held.len();
+            orders.clear();
+            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            assert!(orders.is_empty() && guard.held.len() == told, "told once");
+            told
+        };
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "no view shows its placements");
+        knowledge.list("shop", "edgeplacements.edge.kubestellar.io", &[]);
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 0);
+        let spec = serde_json::from_value(json!({ "downsync": [{ "resources": ["configmaps"] }] })).unwrap();
+        let what = Arc::new(crate::what::What::of(&spec));
+        workspaces.placement(&shop, &name, Some(what), &mut Vec::new());
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "it is selected, and not read");
+        let other = {
+            let (mut guard, _, _) = having_seen_a_copy();
+            held(&mut guard, &knowledge, &mut workspaces)
+        };
+        assert_eq!(other, 1, "of a copy that is seen later, it is so too");
+        workspaces.placement(&shop, &name, None, &mut Vec::new());
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 0);
+        workspaces.refused(&crate::role::workspaces::place(&shop));
+        assert_eq!(held(&mut guard, &knowledge, &mut workspaces), 1, "the center may not read it any more");
+    }
+
+    #[test]
+    fn a_workspace_of_which_nothing_is_left_is_not_looked_for_any_more() {
+        let shop = ClusterId::new("shop");
+        let (mut guard, copy, marks) = having_seen_a_copy();
+        let seen: Vec<_> = guard.origins.keys().cloned().collect();
         assert_eq!(seen, std::slice::from_ref(&shop));
         guard.forget(&shop, [&copy].into_iter(), &marks);
         assert_eq!(guard.origins.len(), 1, "something of it stands");

@@ -1,12 +1,13 @@
 //! Syncers that the center installs by itself, in edges whose kubeconfig a SyncTarget names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mailboat_api::condition::{Condition, ConditionStatus, types};
 use mailboat_api::names::annotation;
 use mailboat_engine::role::{CallId, Order};
+use mailboat_engine::route::DestinationId;
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
 use mailboat_object::wire::{Fault, Reply};
@@ -44,6 +45,14 @@ pub(super) struct Installing {
     provider: Arc<str>,
     edges: BTreeMap<Uid, Edge>,
     asked: BTreeMap<CallId, Uid>,
+    /// Those that were seen anew, or are to be installed another way.
+    seen: BTreeSet<Uid>,
+    /// When what is not under way is to be looked at. An edge that comes to be due at another time is here twice.
+    due: BTreeSet<(Moment, Uid)>,
+    /// Those that are worked on.
+    under_way: BTreeSet<Uid>,
+    /// Mailboxes that could be used before this one are known.
+    furnished: DestinationId,
     /// Those of which something else is to be said.
     changed: Vec<Uid>,
 }
@@ -63,7 +72,17 @@ struct Edge {
 
 impl Installing {
     pub(super) fn new(how: Option<Arc<Installs>>, provider: Arc<str>) -> Self {
-        Self { how, provider, edges: BTreeMap::new(), asked: BTreeMap::new(), changed: Vec::new() }
+        Self {
+            how,
+            provider,
+            edges: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            due: BTreeSet::new(),
+            under_way: BTreeSet::new(),
+            furnished: DestinationId(0),
+            changed: Vec::new(),
+        }
     }
 
     /// A SyncTarget was seen.
@@ -90,6 +109,7 @@ impl Installing {
         self.edges.insert(target.uid.clone(), edge);
         // What the former is answered is none of its business: it would install by another kubeconfig.
         self.asked.retain(|_, asked| *asked != target.uid);
+        self.seen.insert(target.uid.clone());
     }
 
     /// A SyncTarget is gone. What was installed stays: whoever runs the edge may want it for another center.
@@ -98,7 +118,7 @@ impl Installing {
         self.asked.retain(|_, uid| self.edges.contains_key(uid));
     }
 
-    /// Begins what is due, and says when to ask again.
+    /// Begins what is due, and says when to ask again. Costs what came, ended or fell due since the last time.
     pub(super) fn next(
         &mut self,
         now: Moment,
@@ -106,43 +126,60 @@ impl Installing {
         mut id: impl FnMut() -> CallId,
         orders: &mut Vec<Order>,
     ) -> Option<Moment> {
-        let mut wake: Option<Moment> = None;
-        let mut under_way = self.edges.values().filter(|edge| edge.run.is_some()).count();
-        for (uid, edge) in &mut self.edges {
-            // One that was made again is another mailbox, whose syncer needs another token.
-            let mailbox = mailboxes.furnished(uid);
-            if mailbox.is_some() && edge.mailbox.as_ref() != mailbox {
-                edge.mailbox = mailbox.cloned();
-                (edge.run, edge.due, edge.failures) = (None, Moment::default(), 0);
-                self.asked.retain(|_, asked| asked != uid);
-            }
-            let Some(cluster) = edge.mailbox.as_ref().filter(|_| edge.run.is_none()) else { continue };
-            if edge.due > now {
-                wake = Some(wake.map_or(edge.due, |wake| wake.min(edge.due)));
+        self.note_mailboxes(mailboxes);
+        let edges = &self.edges;
+        let ended = |uid: &Uid| edges.get(uid).is_none_or(|edge| edge.run.is_none());
+        for uid in self.under_way.extract_if(.., ended) {
+            self.due.extend(edges.get(&uid).map(|edge| (edge.due, uid)));
+        }
+        // One that ends makes place for the next, and asks.
+        while self.under_way.len() < MOST_UNDER_WAY
+            && self.due.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((at, uid)) = self.due.pop_first()
+        {
+            let Some(edge) = self.edges.get_mut(&uid).filter(|edge| edge.run.is_none() && edge.due == at)
+            else {
                 continue;
-            }
-            // One that ends makes place for the next, and asks.
-            if under_way >= MOST_UNDER_WAY {
-                continue;
-            }
-            match begin(edge, uid, cluster, self.how.as_deref(), &self.provider) {
+            };
+            let Some(cluster) = &edge.mailbox else { continue };
+            match begin(edge, &uid, cluster, self.how.as_deref(), &self.provider) {
                 Ok((run, next)) => {
                     edge.run = Some(run);
-                    under_way += 1;
                     orders.push(Order::Reach(edge.target.cluster.clone()));
-                    ask(next, uid, &mut self.asked, &mut id, orders);
+                    ask(next, &uid, &mut self.asked, &mut id, orders);
+                    self.under_way.insert(uid);
                 }
                 Err(trouble) => {
                     edge.due = now + LONGEST_PAUSE;
-                    wake = Some(wake.map_or(edge.due, |wake| wake.min(edge.due)));
+                    self.due.insert((edge.due, uid.clone()));
                     if edge.said.as_ref() != Some(&Err(trouble.clone())) {
                         edge.said = Some(Err(trouble));
-                        self.changed.push(uid.clone());
+                        self.changed.push(uid);
                     }
                 }
             }
         }
-        wake
+        self.due.first().map(|(at, _)| *at).filter(|at| *at > now)
+    }
+
+    /// Takes up edges whose mailboxes can be used, and were not or are others. One that was made again is another mailbox, whose
+    /// syncer needs another token.
+    fn note_mailboxes(&mut self, mailboxes: &Mailboxes) {
+        let known = std::mem::replace(&mut self.furnished, mailboxes.next_destination());
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.extend(mailboxes.furnished_from(known).cloned());
+        for uid in seen {
+            let (Some(edge), Some(mailbox)) = (self.edges.get_mut(&uid), mailboxes.furnished(&uid)) else {
+                continue;
+            };
+            if edge.mailbox.as_ref() != Some(mailbox) {
+                edge.mailbox = Some(mailbox.clone());
+                (edge.run, edge.due, edge.failures) = (None, Moment::default(), 0);
+                self.asked.retain(|_, asked| *asked != uid);
+                self.under_way.remove(&uid);
+                self.due.insert((edge.due, uid));
+            }
+        }
     }
 
     /// What came of a call. False if it was none of these.

@@ -289,6 +289,16 @@ impl Mailboxes {
         mailbox.destination.map(|_| &mailbox.cluster)
     }
 
+    /// What the next mailbox will be called as a destination that can take copies.
+    pub(super) fn next_destination(&self) -> DestinationId {
+        DestinationId(self.next_destination)
+    }
+
+    /// Whose mailboxes came to take copies, of those that were called so from one on.
+    pub(super) fn furnished_from(&self, first: DestinationId) -> impl Iterator<Item = &Uid> {
+        self.by_destination.range(first..).map(|(_, uid)| uid)
+    }
+
     /// The SyncTarget whose copies go to a destination.
     pub(super) fn at(&self, to: DestinationId) -> Option<&Uid> {
         self.by_destination.get(&to)

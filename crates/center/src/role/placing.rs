@@ -43,6 +43,7 @@ impl CenterRole {
             asks: specification(object),
             what,
             upsync: spec.upsync,
+            upsync_told: false,
             wants_status: spec.want_singleton_reported_state.unwrap_or_default(),
             to,
             keeps,
@@ -112,7 +113,14 @@ impl CenterRole {
             for uid in &to {
                 self.going_to.entry(uid.clone()).or_default().insert(key.clone());
             }
-            for uid in before.union(&to) {
+            // With ten thousand edges, one that comes or goes is told alone, unless what comes up is another at all of them.
+            let all_alike = std::mem::replace(&mut placement.upsync_told, true);
+            let told: Vec<&Uid> = if all_alike {
+                before.symmetric_difference(&to).collect()
+            } else {
+                before.union(&to).collect()
+            };
+            for uid in told {
                 self.set_upsync(uid);
             }
         }

@@ -1,6 +1,6 @@
 //! What the center says on the objects that it was told by: Locations, SyncTargets and EdgePlacements.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ use crate::schedule::Schedule;
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// What was written is shown by then; compared with what stood there before, it would be written once more.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
+/// What a placement's status should say is computed at most this often: it depends on all that the placement selects, and each copy
+/// that stands otherwise gives rise to it.
+const COMPUTED_EVERY: Duration = Duration::from_secs(1);
 /// Statuses that are written at once; more wait for an answer.
 const MOST_UNDER_WAY: usize = 16;
 
@@ -34,6 +37,9 @@ pub(super) struct Statuses {
     limits: Limits,
     due: BTreeSet<Key>,
     later: BTreeSet<(Moment, Key)>,
+    /// Placements whose status was computed a moment ago, in that order, and when.
+    computed: VecDeque<(Moment, Key)>,
+    computed_at: BTreeMap<Key, Moment>,
     /// What is being written, and what is to be told of that by Events when it is.
     under_way: BTreeMap<CallId, (Key, Vec<Event>)>,
     events: Events,
@@ -57,6 +63,8 @@ impl Statuses {
             limits,
             due: BTreeSet::new(),
             later: BTreeSet::new(),
+            computed: VecDeque::new(),
+            computed_at: BTreeMap::new(),
             under_way: BTreeMap::new(),
             events: Events::default(),
             again: BTreeSet::new(),
@@ -194,6 +202,11 @@ impl Statuses {
             self.later.remove(&(at, key.clone()));
             self.due.insert(key);
         }
+        while self.computed.front().is_some_and(|(at, _)| *at + COMPUTED_EVERY <= now.mono) {
+            if let Some((_, key)) = self.computed.pop_front() {
+                self.computed_at.remove(&key);
+            }
+        }
         while self.under_way.len() < MOST_UNDER_WAY
             && let Some(key) = self.due.pop_first()
         {
@@ -201,9 +214,17 @@ impl Statuses {
                 self.again.insert(key);
                 continue;
             }
+            if let Some(at) = self.computed_at.get(&key) {
+                self.later.insert((*at + COMPUTED_EVERY, key));
+                continue;
+            }
             let Some(object) = seen.store.get(&key).present().or_else(|| (seen.last_seen)(&key)) else {
                 continue;
             };
+            if Kind::of(&key.kind) == Some(Kind::Placement) {
+                self.computed.push_back((now.mono, key.clone()));
+                self.computed_at.insert(key.clone(), now.mono);
+            }
             if let Some(patch) = self.patch(now, seen, object) {
                 let events = events::news(object, &patch);
                 let body = Arc::from(json!({ "status": patch }).to_string().into_bytes());

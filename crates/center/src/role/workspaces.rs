@@ -24,10 +24,15 @@ const MOST_KINDS: usize = 500;
 /// A workspace that has not said for so long what it serves is not waited for any more.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
+/// What the name of a workspace as a place begins with.
+const PREFIX: &str = "workspace/";
+
 /// The workload workspaces.
 #[derive(Default)]
 pub(super) struct Workspaces {
     all: BTreeMap<ClusterId, Workspace>,
+    /// Counts whatever could make a difference in what is read here, or in what can be said of that.
+    revision: u64,
 }
 
 #[derive(Default)]
@@ -64,7 +69,12 @@ enum Answers {
 
 /// A workspace as a place.
 pub(super) fn place(cluster: &ClusterId) -> PlaceId {
-    PlaceId(Name::new(&format!("workspace/{cluster}")))
+    PlaceId(Name::new(&format!("{PREFIX}{cluster}")))
+}
+
+/// The workspace that a place is, if it is one.
+fn cluster_of(place: &PlaceId) -> Option<ClusterId> {
+    place.0.as_str().strip_prefix(PREFIX).map(ClusterId::new)
 }
 
 /// The placements of a workspace, read there.
@@ -82,6 +92,7 @@ impl Workspaces {
         what: Option<Arc<What>>,
         orders: &mut Vec<Order>,
     ) -> bool {
+        self.revision += 1;
         let Some(what) = what else {
             // The workspace is still read: what was placed from it is withdrawn by what is known of it.
             if let Some(workspace) = self.all.get_mut(cluster) {
@@ -101,6 +112,7 @@ impl Workspaces {
         if self.all.get(cluster).is_some_and(|workspace| workspace.has_targets) {
             return;
         }
+        self.revision += 1;
         self.look_into(cluster, orders);
         let workspace = self.all.entry(cluster.clone()).or_default();
         workspace.has_targets = true;
@@ -110,6 +122,7 @@ impl Workspaces {
     /// A workspace is to be read, whatever of it.
     pub(super) fn look_into(&mut self, cluster: &ClusterId, orders: &mut Vec<Order>) {
         if !self.all.contains_key(cluster) {
+            self.revision += 1;
             orders.push(Order::Reach(cluster.clone()));
             orders.push(Order::Open(place(cluster), Where::Workspace(cluster.clone())));
             self.all.insert(cluster.clone(), Workspace::default());
@@ -118,17 +131,20 @@ impl Workspaces {
 
     /// What a workspace serves. Its cluster, if other kinds are read by it, or status of theirs is written in another way.
     pub(super) fn served(&mut self, at: &PlaceId, catalog: &Arc<Catalog>) -> Option<ClusterId> {
-        let (cluster, workspace) = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at)?;
+        let cluster = cluster_of(at)?;
+        let workspace = self.all.get_mut(&cluster)?;
+        self.revision += 1;
         workspace.answers = Answers::Soon;
         let first = workspace.serves.replace(Arc::clone(catalog)).is_none();
         let changed = workspace.refresh();
-        (first || changed).then(|| cluster.clone())
+        (first || changed).then_some(cluster)
     }
 
     /// A workspace does not let the center know what it serves.
     pub(super) fn refused(&mut self, at: &PlaceId) {
-        let asked = self.all.iter_mut().find(|(cluster, _)| place(cluster) == *at);
-        if let Some((cluster, workspace)) = asked.filter(|(_, workspace)| workspace.serves.is_none())
+        let Some(cluster) = cluster_of(at) else { return };
+        self.revision += 1;
+        if let Some(workspace) = self.all.get_mut(&cluster).filter(|workspace| workspace.serves.is_none())
             && std::mem::replace(&mut workspace.answers, Answers::Refuses) != Answers::Refuses
         {
             tracing::warn!(%cluster, "the center may not read a workspace with placements; `mailboat ensure wmw` gives it the right");
@@ -160,6 +176,7 @@ impl Workspaces {
                 continue;
             }
             workspace.answers = Answers::Silent;
+            self.revision += 1;
             tracing::warn!(%cluster, "a workspace with placements does not answer; what it placed stays as it is, and others go on without it");
         }
         wake
@@ -186,6 +203,11 @@ impl Workspaces {
     /// The workspaces with placements.
     pub(super) fn with_placements(&self) -> impl Iterator<Item = &ClusterId> {
         self.all.iter().filter(|(_, workspace)| !workspace.placements.is_empty()).map(|(cluster, _)| cluster)
+    }
+
+    /// Another one whenever something else may be read here, or may be said of what is read.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// What is followed in all of them.

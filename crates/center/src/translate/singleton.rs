@@ -97,7 +97,7 @@ impl Singletons {
                 && self.placements.iter().zip(&other.placements).all(same))
     }
 
-    fn any_wanted(&self) -> bool {
+    pub(super) fn any_wanted(&self) -> bool {
         self.placements.iter().any(|placement| placement.wanted)
     }
 }

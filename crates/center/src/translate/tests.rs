@@ -65,15 +65,25 @@ fn what(spec: &Value) -> Arc<What> {
 }
 
 fn translator_to(spec: &Value, edges: &[(u32, Edge)], singletons: Singletons) -> Translator {
+    translator_of(spec, &what(spec), edges, singletons, false)
+}
+
+fn translator_of(
+    spec: &Value,
+    what: &Arc<What>,
+    edges: &[(u32, Edge)],
+    singletons: Singletons,
+    keeps: bool,
+) -> Translator {
     let placement = object(
         WORKSPACE,
         "edgeplacements.edge.kubestellar.io",
         &json!({ "metadata": { "name": "ep", "creationTimestamp": "2024-01-01T00:00:00Z" }, "spec": spec }),
     );
     Translator::new(Placed {
-        keeps: false,
+        keeps,
         placement: &placement,
-        what: what(spec),
+        what: Arc::clone(what),
         sources: Vec::new(),
         edges: edges.iter().map(|(id, edge)| (DestinationId(*id), edge.clone())).collect(),
         singletons: Arc::new(singletons),
@@ -85,6 +95,38 @@ fn translator_to(spec: &Value, edges: &[(u32, Edge)], singletons: Singletons) ->
 
 fn translator(spec: &Value) -> Translator {
     translator_to(spec, &[(1, edge("florin")), (2, edge("guilder"))], Singletons::default())
+}
+
+#[test]
+fn a_placement_that_goes_elsewhere_says_where_and_nothing_else_may_have_changed() {
+    let spec = everything_in_apps();
+    let asked = what(&spec);
+    let [both, one, other] = [
+        vec![(1, edge("florin")), (2, edge("guilder"))],
+        vec![(1, edge("florin"))],
+        vec![(1, edge("florin")), (2, Edge { departed: true, ..edge("guilder") }), (3, edge("florin"))],
+    ];
+    let none = Singletons::default;
+    let route = |edges: &[(u32, Edge)]| translator_of(&spec, &asked, edges, none(), false);
+    let changes = |now: &Translator, before: &Translator| {
+        let changed = now.changes_at(before);
+        changed.map(|changed| changed.into_iter().map(|to| to.0).collect::<Vec<u32>>())
+    };
+    assert_eq!(changes(&route(&both), &route(&both)), Some(vec![]));
+    assert_eq!(changes(&route(&one), &route(&both)), Some(vec![2]), "one that goes");
+    assert_eq!(changes(&route(&both), &route(&one)), Some(vec![2]), "one that comes");
+    assert_eq!(changes(&route(&other), &route(&both)), Some(vec![2, 3]), "one whose SyncTarget went");
+    let kept = translator_of(&spec, &asked, &one, none(), true);
+    let otherwise = translator_of(&spec, &what(&spec), &one, none(), false);
+    for different in [kept, otherwise] {
+        assert_eq!(changes(&different, &route(&both)), None);
+    }
+    // Where status is to return from the only edge, it depends on the others.
+    let mut singletons = none();
+    singletons.add(Arc::clone(&asked), Arc::from([DestinationId(1)]), true);
+    let returning = translator_of(&spec, &asked, &one, singletons, false);
+    assert_eq!(changes(&returning, &route(&both)), None);
+    assert_eq!(changes(&route(&both), &returning), None);
 }
 
 fn everything_in_apps() -> Value {

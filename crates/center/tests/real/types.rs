@@ -56,6 +56,19 @@ async fn a_workspace_of_our_types_lets_the_center_in_by_itself() {
     let mailbox = harbor.mailbox(&target).await;
     assert_eq!(mailbox.get(copy).await.expect("the copy is there")["data"]["bread"], "3");
 
+    // What users wrote there the center neither makes nor deletes: it says so of placements that are its own to tell of.
+    for (method, path, may) in [
+        ("DELETE", "edgeplacements/shops", false),
+        ("PUT", "edgeplacements/shops", false),
+        ("POST", "edgeplacements", false),
+        ("POST", "customizers", false),
+        ("DELETE", "customizers", false),
+        ("POST", "singleplacementslices", true),
+        ("DELETE", "singleplacementslices/shops", true),
+    ] {
+        assert_eq!(center_may(&harbor, &shop, method, path).await, may, "the center: {method} {path}");
+    }
+
     // Without a center a new workspace waits, and says for whom; those that are there go on.
     harbor.moor().await;
     ask_for(&harbor, &team, "later", "mailboat-workload").await;
@@ -86,6 +99,22 @@ async fn a_workspace_of_our_types_lets_the_center_in_by_itself() {
     team.delete(workspace("later")).await;
     team.until_gone(workspace("later")).await;
     harbor.moor().await;
+}
+
+/// Whether the center's user may try this on our kinds in a workspace.
+async fn center_may(harbor: &Harbor, place: &Place, method: &str, path: &str) -> bool {
+    let client = harbor.center.client(CENTER_USER, &place.workspace.path).await.unwrap();
+    let resource = path.rsplit_once('/').map_or(path, |(resource, _)| resource);
+    let kind = if resource == "customizers" { "Customizer" } else { "SinglePlacementSlice" };
+    let object = json!({ "apiVersion": EDGE, "kind": kind, "metadata": { "name": "tried" } });
+    let request = http::Request::builder()
+        .method(method)
+        .uri(format!("/apis/{EDGE}/{path}?dryRun=All"))
+        .header("content-type", "application/json")
+        .body(object.to_string().into_bytes())
+        .unwrap();
+    let answer = client.send(request.map(kube::client::Body::from)).await.unwrap();
+    answer.status() != http::StatusCode::FORBIDDEN
 }
 
 fn workspace(name: &str) -> Named<'_> {

@@ -104,15 +104,17 @@ fn the_example_travels_to_both_edges_and_is_there_again_after_a_restart() {
     assert!(refused.status.code() == Some(2) && said.contains("is an embedded one"), "{said}");
 }
 
+/// On a machine with nothing else, and without a trace in its user's home.
 #[test]
 fn there_are_as_many_edges_as_one_asks_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut up = Up::start(folder.path(), &["--data", "kept", "--edges", "3"]);
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut up = Up::start_bare(folder.path(), home.path(), &["--data", "kept", "--edges", "3"]);
     up.until_in_place();
     let copies = ["get", "objects", "--kind", "replicasets", "--context", "root", "-o", "json"];
     let words: Vec<&str> = copies.into_iter().chain(["--kubeconfig", "kept/kubeconfig"]).collect();
     assert_eq!(named(&well(&mailboat(folder.path(), &words))), ["commond"; 3]);
     up.interrupt();
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "it wrote into the home");
 }
 
 /// A kcp and a cluster of one's own; the other edge is embedded.

@@ -17,9 +17,20 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) fn start(folder: &Path, words: &[&str]) -> Self {
+        Self::run(folder, words, &mut Command::new(env!("CARGO_BIN_EXE_mailboat")))
+    }
+
+    /// As on a machine that has nothing else: with what a shell gives, and a home without anything in it.
+    pub(crate) fn start_bare(folder: &Path, home: &Path, words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mailboat"));
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home);
+        Self::run(folder, words, &mut command)
+    }
+
+    fn run(folder: &Path, words: &[&str], command: &mut Command) -> Self {
         let said = folder.join("said");
         let out = std::fs::File::create(&said).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_mailboat"))
+        let child = command
             .arg("up")
             .args(words)
             .current_dir(folder)

@@ -72,6 +72,15 @@ impl Engine {
             (Some(route), Some(before)) => route.head().selects_like(before.head()),
             _ => false,
         };
+        let changed = match (&route, &before) {
+            (Some(route), Some(before)) if alike && is_placed_like(&**route, &**before) => {
+                route.changes_at(&**before).map(|mut changed| {
+                    changed.sort_unstable();
+                    Arc::new(changed)
+                })
+            }
+            _ => None,
+        };
         let mut sources = Vec::new();
         if let Some(route) = &route {
             for wanted in &route.head().sources {
@@ -95,6 +104,16 @@ impl Engine {
         let reopened = reopened.iter().filter_map(|slot| self.slots.find(slot));
         self.unsettled.extend(reopened);
         let known = if alike { self.fans.selected_by(index) } else { self.fans.of_route(index) };
+        if let Some(changed) = changed {
+            for id in known {
+                self.evaluate_there_later(id, &changed, Urgency::Live);
+            }
+            for source in sources {
+                let id = self.fans.of(index, &source);
+                self.evaluate_later(id, Urgency::Live);
+            }
+            return;
+        }
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         // What a new route brings is listed for the first time, though others may have read it before.
         let urgency = if before.is_some() { Urgency::Live } else { Urgency::Listed };
@@ -181,6 +200,14 @@ impl Engine {
             self.unsettled.extend(unclaimed);
         }
     }
+}
+
+/// Whether what two routes make of the same counts alike, and is told from other things in the same way.
+fn is_placed_like(route: &dyn Route, before: &dyn Route) -> bool {
+    let (head, known) = (route.head(), before.head());
+    (&head.rank, &head.scope) == (&known.rank, &known.scope)
+        && route.seeks() == before.seeks()
+        && route.relates() == before.relates()
 }
 
 /// The sources of a kind that are known to be there: in one cluster, or in all that a place shows.

@@ -32,10 +32,35 @@ pub(crate) enum Evaluation {
 
 impl Engine {
     pub(crate) fn evaluate_later(&mut self, id: FanId, urgency: Urgency) {
+        self.fans.only_at.remove(&id);
         if let Some(fan) = self.fans.get_mut(id) {
             fan.stale = true;
             self.evaluations.push(Evaluation::Fan(id), fan.route, urgency);
         }
+    }
+
+    /// The same, where nothing but these destinations of its route changed. If anything else does before it is evaluated, all of
+    /// it is.
+    pub(crate) fn evaluate_there_later(
+        &mut self,
+        id: FanId,
+        changed: &Arc<Vec<DestinationId>>,
+        urgency: Urgency,
+    ) {
+        let before = self.fans.only_at.remove(&id);
+        let Some(fan) = self.fans.get_mut(id) else { return };
+        let was_stale = std::mem::replace(&mut fan.stale, true);
+        self.evaluations.push(Evaluation::Fan(id), fan.route, urgency);
+        let changed = match before {
+            // All of it is evaluated anyway.
+            None if was_stale => return,
+            None => Arc::clone(changed),
+            Some(before) => {
+                let all: BTreeSet<DestinationId> = before.iter().chain(changed.iter()).copied().collect();
+                Arc::new(all.into_iter().collect())
+            }
+        };
+        self.fans.only_at.insert(id, changed);
     }
 
     pub(crate) fn wake(&mut self, reader: Reader, urgency: Urgency) {
@@ -83,7 +108,10 @@ impl Engine {
 
     fn evaluate_fan(&mut self, store: &Store, id: FanId) {
         self.shared.forget(id);
-        self.fans.begin(id);
+        let only = self.evaluated_only(store, id);
+        if only.is_none() {
+            self.fans.begin(id);
+        }
         let Some(fan) = self.fans.get_mut(id) else { return };
         fan.stale = false;
         let held = fan.finalizes;
@@ -129,7 +157,7 @@ impl Engine {
             Seen::Present(source) => {
                 let source = Arc::clone(source);
                 let Some(fan) = self.fans.get_mut(id) else { return };
-                fan.finalizes = false;
+                fan.finalizes &= only.is_some();
                 fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
                 let selected = route.select(&source, &view);
@@ -144,10 +172,15 @@ impl Engine {
                         }
                         self.fans.selects(id, selected.by.clone());
                         self.keep_legs(id, &selected.to, None);
+                        let changed = |to: &&DestinationId| {
+                            only.as_ref().is_none_or(|only| only.binary_search(to).is_ok())
+                        };
                         if selected.to.len() > 1 && !route.varies(&source) {
-                            self.evaluate_alike(store, id, &selected.to, route.as_ref(), &source);
+                            let to: Vec<DestinationId> =
+                                selected.to.iter().filter(changed).copied().collect();
+                            self.evaluate_alike(store, id, &to, route.as_ref(), &source);
                         } else {
-                            for to in selected.to.iter() {
+                            for to in selected.to.iter().filter(changed) {
                                 self.evaluate_leg(store, id, *to, route.as_ref(), &source);
                             }
                         }
@@ -160,6 +193,17 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Where alone a fan is to be evaluated, if all else of it was decided from what is known now. What was read for that goes on
+    /// to wake it.
+    fn evaluated_only(&mut self, store: &Store, id: FanId) -> Option<Arc<Vec<DestinationId>>> {
+        let only = self.fans.only_at.remove(&id)?;
+        let fan = self.fans.get(id)?;
+        let source = store.get(&fan.source).present()?;
+        let identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
+        let decided = fan.is_decided_for(source, identified) && fan.identified == identified;
+        (decided && !fan.by.is_empty()).then_some(only)
     }
 
     /// A source that bears our finalizer, though nothing is made of it that asks for that, is a slot itself until it is taken
@@ -254,6 +298,7 @@ impl Engine {
     fn disclaim(&mut self, fan: FanId, leg: &Leg, gone: Option<&SourceGone>) {
         for slot in leg.slots() {
             self.slots.disclaim(slot, fan, leg.to);
+            self.contest(slot);
             if let Some(state) = self.slots.get_mut(slot) {
                 state.record.reported = Digest::NONE;
                 if state.claims.is_empty() {
@@ -363,6 +408,7 @@ impl Engine {
                 continue;
             }
             let joins = self.slots.claim(slot, claim);
+            self.contest(slot);
             if let Some(passing) = self.slots.get_mut(slot).and_then(|state| state.passing.said()) {
                 (passing.gone, passing.goes_alone) = (None, false);
             }

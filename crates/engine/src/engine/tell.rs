@@ -10,7 +10,7 @@ use mailboat_store::store::Store;
 use super::settle::scope_of;
 use super::{Engine, Notice};
 use crate::breaker::ScopeId;
-use crate::fans::{FanId, Leg, RouteIndex};
+use crate::fans::{Fan, FanId, Leg, RouteIndex};
 use crate::plan::{ChangeId, Verdict, Wait};
 use crate::route::{DestinationId, RouteId};
 use crate::slots::{SlotId, SlotState};
@@ -115,24 +115,35 @@ impl Engine {
     }
 
     /// The slots that a route wants for one source and that an older route has for another: at most so many, at the price of
-    /// those that several want.
+    /// these.
     pub fn contested(&self, route: &RouteId, limit: usize) -> Vec<Contested> {
         let Some(index) = self.route_ids.get(route) else { return Vec::new() };
-        let wanted =
-            self.slots.shared().flat_map(|state| state.claims.iter().map(move |claim| (state, claim)));
-        let lost = wanted.filter_map(|(state, claim)| {
-            let fan = self.fans.get(claim.fan).filter(|fan| fan.route == *index)?;
-            let winner = self.fans.get(state.claims.first()?.fan)?;
-            // The same source wanted by two routes is wanted alike.
-            if winner.source == fan.source {
-                return None;
-            }
-            let by = self.routes.get(winner.route.0 as usize)?.route.as_ref()?.head().id.clone();
-            Some(Contested { slot: state.key.clone(), source: (*fan.source).clone(), by })
+        let slots = self.contests.lost_by(*index).filter_map(|id| self.slots.get(id));
+        let lost = slots.flat_map(|state| {
+            let winner = state.claims.first().and_then(|claim| self.fans.get(claim.fan));
+            let in_vain = self.in_vain(state).filter(|fan| fan.route == *index);
+            in_vain.filter_map(move |fan| {
+                let by = self.routes.get(winner?.route.0 as usize)?.route.as_ref()?.head().id.clone();
+                Some(Contested { slot: state.key.clone(), source: (*fan.source).clone(), by })
+            })
         });
         let mut listed: Vec<Contested> = lost.take(limit).collect();
         listed.sort_by(|one, other| one.slot.cmp(&other.slot));
         listed
+    }
+
+    /// Notes who wants a slot in vain, now that somebody wants it otherwise than before.
+    pub(super) fn contest(&mut self, id: SlotId) {
+        let Some(state) = self.slots.get(id) else { return };
+        let losers = self.in_vain(state).map(|fan| fan.route).collect();
+        self.contests.set(id, losers);
+    }
+
+    /// Who wants a slot for another source than the one that has it. The same source wanted by two routes is wanted alike.
+    fn in_vain<'a>(&'a self, state: &'a SlotState) -> impl Iterator<Item = &'a Fan> {
+        let mut fans = state.claims.iter().filter_map(|claim| self.fans.get(claim.fan));
+        let winner = fans.next();
+        fans.filter(move |fan| winner.is_some_and(|winner| winner.source != fan.source))
     }
 
     /// The changes whose withdrawals are held, and how much each would withdraw.

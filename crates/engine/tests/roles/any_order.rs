@@ -129,6 +129,9 @@ fn configure_all(world: &mut World, routes: &Configuration, order: &[usize]) {
         let Some((to, manner)) = routes.get(number) else { continue };
         let Manner { delivery, status, withdrawal, finalizer, adopt } = manner.clone();
         let mut route = translator(ROUTES[*number], to);
+        // It says what it changes when it goes elsewhere, as a placement does.
+        route.head.selection = Some(edition(0));
+        route.goes_to = Some(to.clone());
         route.policy = Arc::new(Policy { delivery, status, withdrawal, finalizer, adopt, ..policy() });
         route.head.configuration = edition(to.iter().map(|to| 1_u64 << to).sum());
         configure(world, route);

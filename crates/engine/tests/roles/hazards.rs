@@ -300,6 +300,35 @@ fn h41_one_bad_source_holds_up_itself_alone() {
     assert_eq!(arrived, [false, false, true]);
 }
 
+/// Overlapping placements share nearly all that they select: to say what of it is in conflict, none of that is looked through.
+#[test]
+fn what_two_routes_want_alike_is_not_among_what_is_wanted_in_vain() {
+    let mut world = world();
+    for number in 0..20 {
+        world.put(&numbered("tenant", number), config_map("tenant"));
+    }
+    world.put(&numbered("workload", 7), config_map("workload"));
+    for (name, cluster, since) in [("a", "tenant", 1), ("b", "tenant", 2), ("c", "workload", 3)] {
+        let mut route = edge_syncer(name, cluster, FLORIN);
+        route.head = route.head.since(since);
+        configure(&mut world, route);
+    }
+    known(&mut world);
+    world.run();
+    let in_vain = |world: &World| {
+        let tables = world.engine.tables();
+        tables.into_iter().find(|(name, _)| *name == "slots wanted in vain").map(|(_, size)| size)
+    };
+    let lost = |world: &World, name: &str| world.engine.contested(&RouteId(Name::new(name)), 9).len();
+    assert_eq!((in_vain(&world), lost(&world, "b"), lost(&world, "c")), (Some(1), 0, 1));
+    world.engine.configure(&world.store, &RouteId(Name::new("a")), None);
+    world.run();
+    assert_eq!((in_vain(&world), lost(&world, "b"), lost(&world, "c")), (Some(1), 0, 1), "b has it now");
+    world.remove(&numbered("workload", 7));
+    world.run();
+    assert_eq!((in_vain(&world), lost(&world, "c")), (Some(0), 0));
+}
+
 #[test]
 fn h42_of_two_sources_for_one_object_the_older_configuration_wins_whoever_comes_first() {
     for first in ["older", "younger"] {

@@ -48,6 +48,8 @@ pub(crate) struct Skeleton {
     pub(crate) asks_for_sources_alone: bool,
     /// All that it may ever go to, if it says so.
     pub(crate) destinations: Option<Vec<DestinationId>>,
+    /// Where it goes, if it says so when that changes.
+    pub(crate) goes_to: Option<Vec<u32>>,
     /// How often something was projected.
     pub(crate) projections: Arc<AtomicUsize>,
     /// How often it was asked where something goes.
@@ -79,6 +81,7 @@ impl Skeleton {
             varies: true,
             asks_for_sources_alone: false,
             destinations: None,
+            goes_to: None,
             projections: Arc::default(),
             selections: Arc::default(),
         }
@@ -134,6 +137,17 @@ impl Route for Skeleton {
     }
     fn varies(&self, _: &Object) -> bool {
         self.varies
+    }
+    fn changes_at(&self, before: &dyn Route) -> Option<Vec<DestinationId>> {
+        let before: &Self = (before as &dyn std::any::Any).downcast_ref()?;
+        let manner = |route: &Self| {
+            let Policy { delivery, status, withdrawal, finalizer, adopt, .. } = &*route.policy;
+            format!("{delivery:?} {status:?} {withdrawal:?} {finalizer:?} {adopt:?} {}", route.varies)
+        };
+        let (now, then) = (self.goes_to.as_ref()?, before.goes_to.as_ref()?);
+        let changed = |to: &&u32| !(now.contains(to) && then.contains(to));
+        let changed = now.iter().chain(then).filter(changed).map(|to| DestinationId(*to));
+        (manner(self) == manner(before)).then(|| changed.collect())
     }
     fn report(&self, _: &Object, target: &Object, _: &View<'_>) -> Result<Option<Body>, Hold> {
         Ok(target.status_json().map(|status| Body { json: Arc::from(status), digest: target.status }))

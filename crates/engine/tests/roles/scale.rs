@@ -44,6 +44,72 @@ fn delivered(varies: bool) -> (World, Arc<std::sync::atomic::AtomicUsize>) {
     (world, projections)
 }
 
+/// The translator to these edges, by which nothing else changes.
+fn going(to: impl IntoIterator<Item = u32>, varies: bool) -> crate::roles::Skeleton {
+    let to: Vec<u32> = to.into_iter().collect();
+    let mut route = translator("p1", &to);
+    route.varies = varies;
+    route.head.selection = Some(edition(7));
+    route.goes_to = Some(to);
+    route
+}
+
+/// How much is projected for a change of the configuration.
+fn projected(world: &mut World, route: crate::roles::Skeleton) -> usize {
+    let projections = Arc::clone(&route.projections);
+    configure(world, route);
+    world.run();
+    projections.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_destination_that_comes_or_goes_costs_work_for_that_one() {
+    for varies in [true, false] {
+        let (mut world, _) = delivered(varies);
+        let edges = u32::try_from(EDGES).unwrap();
+        configure(&mut world, going(0..edges, varies));
+        world.run();
+        assert_eq!(written(&mut world), Vec::<String>::new());
+        // All that is left is deleted, and all that is new is made, at that edge alone. A plan projects what it is about once more.
+        let projections = projected(&mut world, going((0..edges).filter(|to| *to != 7), varies));
+        assert!(projections <= SOURCES, "varies: {varies}: {projections} for one that goes");
+        let deleted = written(&mut world);
+        assert_eq!(deleted.len(), SOURCES, "{deleted:?}");
+        assert!(deleted.iter().all(|one| one.contains("edge-07")), "{deleted:?}");
+        let projections = projected(&mut world, going(0..edges, varies));
+        assert!(projections <= 3 * SOURCES, "varies: {varies}: {projections} for one that comes");
+        let made = written(&mut world);
+        assert_eq!(made.len(), SOURCES, "{made:?}");
+        assert!(made.iter().all(|one| one.contains("edge-07")), "{made:?}");
+        // What was read for the others is read still.
+        let customizer = key("workload", "customizers", "", "colors");
+        world.put(&customizer, json!({ "apiVersion": "v1", "kind": "Customizer", "value": "blue" }));
+        world.run();
+        assert_eq!(written(&mut world).len(), EDGES);
+    }
+}
+
+#[test]
+fn what_changes_together_with_where_it_goes_is_not_missed() {
+    for varies in [true, false] {
+        let (mut world, _) = delivered(varies);
+        let edges = u32::try_from(EDGES).unwrap();
+        configure(&mut world, going(0..edges, varies));
+        world.run();
+        written(&mut world);
+        // Two changes of where it goes, and one of a source, before any of them is evaluated.
+        configure(&mut world, going(1..edges, varies));
+        world.put(&named(3), config_map("2"));
+        configure(&mut world, going((1..edges).filter(|to| *to != 7), varies));
+        configure(&mut world, going((0..edges).filter(|to| *to != 7), varies));
+        world.run();
+        let writes = written(&mut world);
+        let at = |edge: &str| writes.iter().filter(|one| one.contains(edge)).count();
+        assert_eq!((at("edge-07"), at("edge-00"), at("edge-05")), (SOURCES, 1, 1), "{writes:?}");
+        assert_eq!(writes.len(), SOURCES + EDGES - 1, "{writes:?}");
+    }
+}
+
 fn named(number: usize) -> Key {
     key("workload", "configmaps", "till", &format!("config-{number}"))
 }

@@ -12,6 +12,9 @@ struct Scene {
     statuses: Statuses,
     mailboxes: Mailboxes,
     calls: u64,
+    now: Moment,
+    /// How often a placement's status was computed.
+    computed: std::cell::Cell<usize>,
 }
 
 impl Scene {
@@ -29,7 +32,7 @@ impl Scene {
         for target in &standing {
             statuses.sees_target(target);
         }
-        Self { known, statuses, mailboxes, calls: 0 }
+        Self { known, statuses, mailboxes, calls: 0, now: Moment(1_000), computed: 0.into() }
     }
 
     /// The calls of one turn.
@@ -42,9 +45,12 @@ impl Scene {
             held: &|_| None,
             installed: &|_| Installed::NotAsked,
             last_seen: &|_| None,
-            placement: &|_| None,
+            placement: &|_| {
+                self.computed.set(self.computed.get() + 1);
+                None
+            },
         };
-        let now = Now { mono: Moment(1_000), wall_seconds: 100 };
+        let now = Now { mono: self.now, wall_seconds: 100 };
         let calls = &mut self.calls;
         self.statuses.next(
             now,
@@ -95,4 +101,34 @@ fn one_that_is_being_written_is_looked_at_again_afterwards() {
     assert!(scene.turn().iter().all(|(_, other)| *other != key), "it is under way");
     scene.answer(first);
     assert!(scene.statuses.later.iter().any(|(_, other)| *other == key));
+}
+
+/// Each of ten thousand copies that comes to stand otherwise touches its placement, in a turn of its own.
+#[test]
+fn a_placements_status_is_computed_once_a_second_however_many_copies_change_meanwhile() {
+    let mut scene = Scene::new();
+    scene.known.list(
+        "wmw",
+        "edgeplacements.edge.kubestellar.io",
+        &[json!({ "metadata": { "name": "shops" } })],
+    );
+    scene.statuses.due.clear();
+    let placement = crate::fixtures::key("wmw", "edgeplacements.edge.kubestellar.io", "", "shops");
+    for _ in 0..1_000 {
+        scene.statuses.touch(&placement);
+        scene.turn();
+    }
+    assert_eq!(scene.computed.get(), 1, "at once");
+    scene.now = Moment(1_999);
+    scene.turn();
+    assert_eq!(scene.computed.get(), 1);
+    scene.now = Moment(2_000);
+    scene.turn();
+    assert_eq!(scene.computed.get(), 2, "what came meanwhile is not forgotten");
+    scene.now = Moment(9_000);
+    scene.turn();
+    assert_eq!(scene.computed.get(), 2, "nothing changed any more");
+    scene.statuses.touch(&placement);
+    scene.turn();
+    assert_eq!((scene.computed.get(), scene.statuses.computed.len()), (3, 1));
 }

@@ -2,30 +2,39 @@
 //! verb is tried.
 
 use mailboat_api::names::export;
+use mailboat_center::setup::{INVENTORY_TYPE, WORKLOAD_TYPE};
 use serde_json::{Value, json};
 
 use super::{EDGE, Fleet, Named};
 use crate::harbor::{delete, put};
 use crate::manifest::Answers;
 
-/// What is tried on a collection, and on one object in it.
-const VERBS: [(&str, &str, bool); 8] = [
-    ("list", "GET", false),
-    ("watch", "GET", false),
-    ("create", "POST", false),
-    ("deletecollection", "DELETE", false),
-    ("get", "GET", true),
-    ("update", "PUT", true),
-    ("patch", "PATCH", true),
-    ("delete", "DELETE", true),
+/// What is tried on a collection, on one object in it, and on what is written apart from that.
+const VERBS: [(&str, &str, &str); 12] = [
+    ("list", "GET", ""),
+    ("watch", "GET", ""),
+    ("create", "POST", ""),
+    ("deletecollection", "DELETE", ""),
+    ("get", "GET", "/x"),
+    ("update", "PUT", "/x"),
+    ("patch", "PATCH", "/x"),
+    ("delete", "DELETE", "/x"),
+    ("update the status of", "PUT", "/x/status"),
+    ("patch the status of", "PATCH", "/x/status"),
+    ("patch the scale of", "PATCH", "/x/scale"),
+    ("create a token of", "POST", "/x/token"),
 ];
 
 /// Kinds that hold secrets, data, rights, configuration, and workspaces themselves.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 11] = [
     ("/api/v1/namespaces/default", "configmaps"),
     ("/api/v1/namespaces/default", "secrets"),
+    ("/api/v1/namespaces/default", "serviceaccounts"),
+    ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
     ("/apis/apis.kcp.io/v1alpha2", "apibindings"),
+    ("/apis/apis.kcp.io/v1alpha2", "apiexports"),
+    ("/apis/core.kcp.io/v1alpha1", "logicalclusters"),
     ("/apis/tenancy.kcp.io/v1alpha1", "workspaces"),
     ("/apis/edge.kubestellar.io/v2alpha1", "edgeplacements"),
     ("/apis/edge.kubestellar.io/v2alpha1", "synctargets"),
@@ -57,12 +66,17 @@ async fn tenants() {
     let granted = |found: &Value| found["rules"].to_string().contains("harmless.example");
     fleet.mailbox("florin").await.until(role, "with a right over what may come up", granted).await;
     writes_nothing(&syncer, florin).await;
-    for path in [
-        "/api/v1/namespaces/default/serviceaccounts/default/token",
-        "/apis/edge.kubestellar.io/v2alpha1/syncerconfigs",
+    for (method, path) in [
+        ("POST", "/api/v1/namespaces/default/serviceaccounts/default/token"),
+        ("POST", "/apis/edge.kubestellar.io/v2alpha1/syncerconfigs"),
+        ("PUT", "/api/v1/namespaces/default/finalize"),
+        ("PATCH", "/api/v1/namespaces/default/status"),
+        ("PATCH", "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster/status"),
+        ("PATCH", "/apis/apis.kcp.io/v1alpha2/apibindings/bind-edge/status"),
+        ("PUT", "/apis/edge.kubestellar.io/v2alpha1/syncerconfigs/the-one/status"),
     ] {
-        let code = syncer.code(florin, "POST", path, &json!({ "metadata": { "name": "x" } })).await;
-        assert_eq!(code, 403, "the syncer may write {path} in its mailbox");
+        let code = syncer.code(florin, method, path, &json!({ "metadata": { "name": "x" } })).await;
+        assert_eq!(code, 403, "the syncer may {method} {path} in its mailbox");
     }
     delete(&workload.client, HOSTILE).await;
 
@@ -74,7 +88,25 @@ async fn tenants() {
             for (group, kind) in KINDS {
                 for (verb, method, named) in VERBS {
                     let code = attempt(who, place, group, kind, verb, method, named).await;
-                    assert_eq!(code, 403, "{is} may {verb} {kind} in {place}");
+                    assert!(is_refused(code), "{is} may {verb} {kind} in {place}: {code}");
+                }
+            }
+        }
+        // All workspaces at once, without a view.
+        for (group, kind) in KINDS {
+            for (verb, method, named) in VERBS {
+                let code = attempt(who, "*", group, kind, verb, method, named).await;
+                assert!(is_refused(code), "{is} may {verb} {kind} everywhere: {code}");
+            }
+        }
+        // Workspaces that wait for their types.
+        for kind_of_workspace in [INVENTORY_TYPE, WORKLOAD_TYPE] {
+            let view = waiting(&fleet, kind_of_workspace).await;
+            for (group, kind) in KINDS {
+                for (verb, method, named) in VERBS {
+                    let at = format!("{view}/clusters/*{group}");
+                    let code = attempt(who, "", &at, kind, verb, method, named).await;
+                    assert!(is_refused(code), "{is} may {verb} {kind} in {view}: {code}");
                 }
             }
         }
@@ -126,10 +158,27 @@ async fn writes_nothing(syncer: &Answers<'_>, mailbox: &str) {
         for (verb, method, named) in
             VERBS.iter().filter(|(verb, ..)| !matches!(*verb, "list" | "watch" | "get"))
         {
-            let code = attempt(syncer, mailbox, group, kind, verb, method, *named).await;
-            assert_eq!(code, 403, "the syncer may {verb} {kind} in its mailbox");
+            let code = attempt(syncer, mailbox, group, kind, verb, method, named).await;
+            assert!(is_refused(code), "the syncer may {verb} {kind} in its mailbox: {code}");
         }
     }
+}
+
+/// Whether that was refused. "Not found" is what somebody is told who may; what there is not for anybody may be refused as that.
+fn is_refused(code: u16) -> bool {
+    matches!(code, 401 | 403 | 405)
+}
+
+/// Where workspaces of a type are shown that wait for the center, without the host.
+async fn waiting(fleet: &Fleet, kind_of_workspace: &str) -> String {
+    let of_type = ("tenancy.kcp.io/v1alpha1", "WorkspaceType", "", kind_of_workspace);
+    let published = |found: &Value| {
+        found["status"]["virtualWorkspaces"][0]["url"].as_str().is_some_and(|url| !url.is_empty())
+    };
+    let found = fleet.at(&fleet.provider).await.until(of_type, "with a view", published).await;
+    let url = found["status"]["virtualWorkspaces"][0]["url"].as_str().unwrap();
+    let at = url.find("/services/").expect("it is a view's address");
+    url[at..].to_owned()
 }
 
 fn answers<'a>(fleet: &Fleet, token: &str) -> Answers<'a> {
@@ -144,13 +193,12 @@ async fn attempt(
     kind: &str,
     verb: &str,
     method: &str,
-    named: bool,
+    named: &str,
 ) -> u16 {
     let object = json!({ "metadata": { "name": "x" } });
     let path = match verb {
         "watch" => format!("{group}/{kind}?watch=true&timeoutSeconds=1"),
-        _ if named => format!("{group}/{kind}/x"),
-        _ => format!("{group}/{kind}"),
+        _ => format!("{group}/{kind}{named}"),
     };
     let body = if matches!(method, "POST" | "PUT" | "PATCH") { &object } else { &Value::Null };
     who.code(place, method, &path, body).await
