@@ -65,7 +65,7 @@ impl Call<'_> {
     }
 
     /// Waits until there is memory for a long list. It goes with the answer, until that is read.
-    async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
+    pub(super) async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
         let bytes: usize = list.items.iter().map(|item| item.json_bytes()).sum();
         // These are made as trees first.
         let trees = self.accepted.yaml || self.accepted.shape == Shape::Table;
@@ -76,7 +76,7 @@ impl Call<'_> {
         Ok(Some(Arc::new(self.hub.turn(&self.asker, Work::List(bytes)).await?)))
     }
 
-    fn listed(&self, list: &mut List) -> Result<Answer, Status> {
+    pub(super) fn listed(&self, list: &mut List) -> Result<Answer, Status> {
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
             return self.value(StatusCode::OK, &columns.list(list, self.include()?, now_seconds()));

@@ -1,10 +1,12 @@
 //! Create, update, patch and delete.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions,
-    Written,
+    DeleteOptions, Deleted, FieldError, List, Machine, Moment, Origin, Patch, Room, Status, Stored,
+    WriteOptions, Written,
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
@@ -136,26 +138,48 @@ impl Call<'_> {
         }
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
-        let version = self.hub.peek(Machine::version);
-        let deleted = self.hub.write(|machine, moment| {
-            self.check_still_seen(machine)?;
-            machine.delete_collection(&request, &options, moment)
-        });
-        let deleted = deleted.await?;
-        let type_meta = match self.kind.origin {
-            Origin::Native => TypeMeta::Nothing,
-            Origin::Custom => TypeMeta::Version(&self.version.api_version),
-        };
-        let items: Vec<_> = deleted.objects.iter().map(|one| self.version.shown(&one.object)).collect();
-        let items: Vec<_> = items.iter().map(|object| object.shown(type_meta)).collect();
-        let mut list = json!({
-            "kind": *self.kind.naming.list, "apiVersion": *self.version.api_version,
-            "metadata": { "resourceVersion": version.to_string() }, "items": items,
-        });
-        if self.kind.origin == Origin::Custom {
-            list["metadata"]["continue"] = "".into();
+        let mut list = self.hub.read(|machine| machine.list(&request)).await?;
+        // What is deleted is told, and takes as much memory as a list of it, whether or not it goes.
+        let memory = self.room_for(&list).await?;
+        let mut deleted = Vec::new();
+        let mut found = std::mem::take(&mut list.items).into_iter().peekable();
+        while found.peek().is_some() {
+            let mut round = Vec::new();
+            let mut room = Room::default();
+            while let Some(object) = found.next_if(|_| room.is_left()) {
+                room.take(object.json_bytes());
+                round.push(object);
+            }
+            // One round after the other, so that nobody waits for all of them.
+            let gone = self.hub.write(|machine, moment| self.delete_each(machine, round, &options, moment));
+            deleted.extend(gone.await?);
         }
-        self.value(StatusCode::OK, &list)
+        let mut list = List { items: deleted, continue_token: None, remaining: None, ..list };
+        let mut answer = self.listed(&mut list)?;
+        if let Some(memory) = memory {
+            answer.extensions_mut().insert(memory);
+        }
+        Ok(answer)
+    }
+
+    /// Deletes these, and tells which of them were still there. As on real servers they are told as they were found.
+    fn delete_each(
+        &self,
+        machine: &mut Machine,
+        mut found: Vec<Arc<Stored>>,
+        options: &DeleteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
+        self.check_still_seen(machine)?;
+        // What has taken the place of one since is another, which nobody asked about.
+        found.retain(|object| machine.get(&object.key).is_ok_and(|now| now.uid == object.uid));
+        for object in &found {
+            match machine.delete(&object.key, options, moment) {
+                Err(status) if status.code() != 404 => return Err(status),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(found)
     }
 
     /// Refuses to delete what makes a workspace one, by itself or among all of its kind.

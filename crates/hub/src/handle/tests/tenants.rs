@@ -99,7 +99,7 @@ impl World {
     }
 
     /// What the keeper does, until there is nothing left to do.
-    async fn tidy(&self, cluster: &ClusterId) {
+    pub(super) async fn tidy(&self, cluster: &ClusterId) {
         for _ in 0..20 {
             let round = self.hub.write(|machine, moment| {
                 let tidied = self.hub.tidy_workspaces(machine, cluster, moment);
