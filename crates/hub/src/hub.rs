@@ -193,6 +193,11 @@ impl Hub {
         outcome
     }
 
+    /// Why nothing is stored any more until the hub begins anew.
+    pub(crate) fn stopped(&self) -> Option<&Refused> {
+        self.ledger.stopped()
+    }
+
     /// Everything that is stored now, to be written to a file.
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, StorageError> {
         self.ledger.snapshot().await
