@@ -19,7 +19,7 @@ use crate::lines::Lines;
 use crate::random::{NoRandomness, Unguessable};
 use crate::recorder::Recorder;
 use crate::storage::{Ledger, Refused, Snapshot, StorageError};
-use crate::workspaces::Workspaces;
+use crate::workspaces::{Workspaces, tenant_of};
 use crate::{api_services, keeper};
 
 /// What a server serves.
@@ -112,6 +112,14 @@ impl Hub {
     /// Waits until it is a user's turn. What was let in is over when the pass is dropped.
     pub(crate) async fn turn(&self, asker: &Asker, work: Work) -> Result<Pass, Status> {
         self.flow.enter(asker, work).await.map_err(|error| Status::too_many(error.to_string()))
+    }
+
+    /// A watch, if there is room for one more.
+    pub(crate) async fn watch_turn(&self, asker: &Asker) -> Result<Pass, Status> {
+        let home = ClusterId::new(&asker.workspace);
+        let tenant = self.peek(|machine| tenant_of(machine, &home));
+        let pass = self.flow.watch(asker, tenant.as_deref()).await;
+        pass.map_err(|error| Status::too_many(error.to_string()))
     }
 
     /// Whose turn it is when this user asks. Accounts of all workspaces have the same names: each is one of its own.

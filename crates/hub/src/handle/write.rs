@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, FieldError, List, Machine, Moment, Origin, Patch, Room, Status, Stored,
-    WriteOptions, Written,
+    DeleteOptions, Deleted, FieldError, List, ListRequest, Machine, Moment, Origin, Patch, Room, Status,
+    Stored, WriteOptions, Written,
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
@@ -25,7 +25,7 @@ use crate::place::Sight;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
-use crate::workspaces::{binding, logical_cluster, types, workspace_kind};
+use crate::workspaces::{binding, export, logical_cluster, types, workspace_kind};
 
 /// How many rules that are not enforced are told at once, and how many finalizers that should have other names.
 const WARNINGS: usize = 20;
@@ -68,6 +68,9 @@ impl Call<'_> {
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
         self.hub.peek(|machine| self.check_seen(machine))?;
+        if self.is_finalization() {
+            return Err(not_allowed());
+        }
         let sent = Sent::patch(self.headers)?;
         self.query.check_write("PatchOptions")?;
         let patch = read(body, sent)?;
@@ -151,7 +154,10 @@ impl Call<'_> {
                 round.push(object);
             }
             // One round after the other, so that nobody waits for all of them.
-            let gone = self.hub.write(|machine, moment| self.delete_each(machine, round, &options, moment));
+            let gone = self.hub.write(|machine, moment| {
+                let still = self.still_there(machine, &request, round)?;
+                Self::delete_each(machine, still, &options, moment)
+            });
             deleted.extend(gone.await?);
         }
         let mut list = List { items: deleted, continue_token: None, remaining: None, ..list };
@@ -162,17 +168,33 @@ impl Call<'_> {
         Ok(answer)
     }
 
-    /// Deletes these, and tells which of them were still there. As on real servers they are told as they were found.
-    fn delete_each(
+    /// Which of these are still there, and seen from where the request goes. What has taken the place of one since is another, which
+    /// nobody asked about.
+    fn still_there(
         &self,
-        machine: &mut Machine,
+        machine: &Machine,
+        request: &ListRequest,
         mut found: Vec<Arc<Stored>>,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
+        self.check_still_seen(machine)?;
+        let version = machine.version();
+        let is_seen = |now: &Stored| {
+            let within = request.within.as_ref();
+            within.is_none_or(|within| within.takes_cluster(&now.key.cluster, version) && within.takes(now))
+        };
+        found.retain(|object| {
+            machine.get(&object.key).is_ok_and(|now| now.uid == object.uid && is_seen(&now))
+        });
+        Ok(found)
+    }
+
+    /// Deletes these. As on real servers they are told as they were found.
+    fn delete_each(
+        machine: &mut Machine,
+        found: Vec<Arc<Stored>>,
         options: &DeleteOptions,
         moment: &mut Moment<'_>,
     ) -> Result<Vec<Arc<Stored>>, Status> {
-        self.check_still_seen(machine)?;
-        // What has taken the place of one since is another, which nobody asked about.
-        found.retain(|object| machine.get(&object.key).is_ok_and(|now| now.uid == object.uid));
         for object in &found {
             match machine.delete(&object.key, options, moment) {
                 Err(status) if status.code() != 404 => return Err(status),
@@ -247,6 +269,10 @@ impl Call<'_> {
                     && try_out(machine, moment)?.created
                 {
                     return Err(refused.clone());
+                }
+                if self.kind.id == export::slices() && self.path.subresource.is_empty() {
+                    let tried = try_out(machine, moment)?;
+                    self.check_slice(machine, &tried)?;
                 }
                 if self.kind.id == types::kind() && self.path.subresource.is_empty() {
                     let tried = try_out(machine, moment)?;
@@ -375,26 +401,30 @@ impl Call<'_> {
         })
     }
 
-    /// How to delete: what the query says, and what the body says, which wins.
+    /// How to delete: what the body says, or the query if there is none. As on real servers nobody looks at the query where there
+    /// is a body, whatever stands in either.
     pub(super) fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
         let body = match body {
-            [] => Value::Null,
+            [] => self.query.delete_options()?,
             body => read(body, Sent::object(self.headers)?)?,
         };
         if let Some(recorder) = &self.hub.recorder {
             recorder.note(shape::of_deletion(&body));
         }
-        let grace = body["gracePeriodSeconds"].as_u64();
-        let grace = grace.or_else(|| self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
+        let grace = match &body["gracePeriodSeconds"] {
+            Value::Null => None,
+            // Less than nothing is the shortest that is something, as on real servers.
+            given => {
+                Some(given.as_i64().ok_or_else(bad_grace)?).map(|grace| u64::try_from(grace).unwrap_or(1))
+            }
+        };
         let mut errors = Vec::new();
         let tried: Vec<&Value> = body["dryRun"].as_array().into_iter().flatten().collect();
         let other = tried.iter().any(|word| **word != "All");
-        if other || self.query.get("dryRun").is_some_and(|word| word != "All") {
-            let words = if other { body["dryRun"].clone() } else { json!([self.query.get("dryRun")]) };
-            errors.push(FieldError::unsupported("dryRun", &words, &[json!("All")]));
+        if other {
+            errors.push(FieldError::unsupported("dryRun", &body["dryRun"], &[json!("All")]));
         }
-        let propagation = body["propagationPolicy"].as_str().or_else(|| self.query.get("propagationPolicy"));
-        let propagation = match propagation {
+        let propagation = match body["propagationPolicy"].as_str() {
             None if body["orphanDependents"] == true => Some(Propagation::Orphan),
             None => None,
             Some("Background") => Some(Propagation::Background),
@@ -424,9 +454,13 @@ impl Call<'_> {
             version: version.map(|text| Version::parse(text).ok_or_else(bad_version)).transpose()?,
             propagation,
             grace_seconds: grace,
-            dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
+            dry_run: !tried.is_empty(),
         })
     }
+}
+
+fn bad_grace() -> Status {
+    Status::bad_request("gracePeriodSeconds: a whole number is expected")
 }
 
 /// A body as a value.

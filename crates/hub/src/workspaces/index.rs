@@ -358,7 +358,7 @@ mod tests {
         let (cluster, edge, other) = (one.cluster.clone(), export("edge"), export("other"));
         let ships = KindId::new("sea.example", "ships");
         index.bind(&one, &edge, &[boats()], &[], Version(3));
-        index.bind(&two, &other, &[ships.clone()], &[], Version(4));
+        index.bind(&two, &other, std::slice::from_ref(&ships), &[], Version(4));
         assert!(index.was_served(&cluster, &edge, &boats(), Version(3)));
         assert!(!index.was_served(&cluster, &edge, &boats(), Version(2)), "those were another's");
         assert!(!index.was_served(&cluster, &edge, &ships, Version(5)));
@@ -404,7 +404,7 @@ mod tests {
         assert!(!index.was_served(&cluster, &edge, &ships, Version(6)));
         assert!(index.was_served(&cluster, &edge, &ships, Version(7)));
         // Offered no more, and then again: it was served all the time.
-        index.bind(&one, &edge, &[ships.clone()], &[], Version(8));
+        index.bind(&one, &edge, std::slice::from_ref(&ships), &[], Version(8));
         index.bind(&one, &edge, &[boats(), ships], &[], Version(9));
         assert!((3..12).all(|at| index.was_served(&cluster, &edge, &boats(), Version(at))));
         assert!(index.former.is_empty() && index.bound[&cluster].len() == 2, "{index:?}");

@@ -55,6 +55,13 @@ pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> 
     found.text_at(&["metadata", "annotations", PATH]).map(std::borrow::Cow::into_owned)
 }
 
+/// The path of the topmost workspace in which a cluster stands, below the root: whoever has that has all that stands in it.
+pub(crate) fn tenant_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
+    let path = path_of(machine, cluster)?;
+    let end = path.match_indices(':').nth(1).map_or(path.len(), |(end, _)| end);
+    Some(path[..end].to_owned())
+}
+
 /// Whether a cluster was made for a workspace, as the cluster itself says. That the workspace says so proves nothing.
 pub(super) fn is_of(cluster: &Stored, workspace: &Stored) -> bool {
     let owner = &cluster.body()["spec"]["owner"];

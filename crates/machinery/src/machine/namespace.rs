@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use mailboat_object::{ClusterId, Key, KindId, Name};
 
+use serde_json::Value;
+
 use super::delete::{DeleteOptions, Deleted, Emptied, Room};
 use super::{Held, ListRequest, Machine};
+use crate::builtin::NAMESPACE_FINALIZER;
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::random::Moment;
@@ -99,13 +102,19 @@ impl Machine {
             return;
         }
         let mut body = namespace.body().clone();
-        if let Some(spec) = body["spec"].as_object_mut() {
-            spec.remove("finalizers");
+        if let Some(spec) = body["spec"].as_object_mut()
+            && let Some(Value::Array(held)) = spec.get_mut("finalizers")
+        {
+            held.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+            if held.is_empty() {
+                spec.remove("finalizers");
+            }
         }
-        if namespace.finalizers().is_empty() {
+        let emptied = namespace.with_body(body);
+        if emptied.finalizers().is_empty() && is_empty(&emptied) {
             self.take(&namespace.key);
-        } else {
-            self.put(namespace.with_body(body));
+        } else if emptied.body() != namespace.body() {
+            self.put(emptied);
         }
     }
 }
