@@ -357,6 +357,7 @@ pub(crate) const NAMESPACE_FINALIZER: &str = "kubernetes";
 const NAMESPACE_SECTIONS: &[Section] = &[Section {
     name: "finalize",
     resets: &[&["status"]],
+    prepared: false,
     keep: |new, old, _| new["status"] = old["status"].clone(),
     check: |new, _| metadata::validate_finalizer_names(&new["spec"]["finalizers"], "spec.finalizers"),
 }];

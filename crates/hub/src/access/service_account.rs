@@ -13,7 +13,7 @@ use super::{BadToken, SigningKey, User};
 /// Where it is said by which token somebody came in.
 const CREDENTIAL_EXTRA: &str = "authentication.kubernetes.io/credential-id";
 /// How long a token is good if nobody says otherwise.
-const DEFAULT_SECONDS: u64 = 3_600;
+pub(crate) const DEFAULT_SECONDS: u64 = 3_600;
 /// How long at least, as Kubernetes wants it.
 const SHORTEST_SECONDS: u64 = 600;
 /// How long at most.

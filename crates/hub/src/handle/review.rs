@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::write::read;
 use crate::Hub;
 use crate::access::user::CLUSTER_EXTRA;
-use crate::access::{AccountError, BadToken, User, review};
+use crate::access::{AccountError, BadToken, DEFAULT_SECONDS, User, review};
 use crate::answer::{self, Answer};
 use crate::cluster::CLUSTER;
 use crate::discovery::REVIEWS;
@@ -156,7 +156,15 @@ pub(super) fn token(
 ) -> Result<Answer, Status> {
     body["apiVersion"] = "authentication.k8s.io/v1".into();
     body["kind"] = "TokenRequest".into();
-    body["metadata"]["managedFields"] = managed(&body, manager, Some("token"));
+    if body["spec"]["expirationSeconds"].is_null() {
+        body["spec"]["expirationSeconds"] = DEFAULT_SECONDS.into();
+    }
+    let mut managed = managed(&body, manager, Some("token"));
+    // Real servers have it there, empty, before anybody says anything.
+    if let Some(Value::Object(bound)) = managed.pointer_mut("/0/fieldsV1/f:spec/f:boundObjectRef") {
+        bound.remove(".");
+    }
+    body["metadata"]["managedFields"] = managed;
     if body["spec"].is_object() && body["spec"].get("boundObjectRef").is_none() {
         body["spec"]["boundObjectRef"] = Value::Null;
     }
