@@ -140,7 +140,8 @@ impl Round<'_, '_> {
         let applied: Vec<Value> =
             claims::accepted(binding.body(), export.body()).map(without_state).collect();
         let status = json!({ "status": {
-            "phase": if free { "Bound" } else { "Binding" }, "apiExportClusterName": *export.key.cluster.0, "boundResources": bound,
+            "phase": if free { "Bound" } else { "Binding" }, "apiExportClusterName": *export.key.cluster.0,
+            "boundResources": if bound.is_empty() { Value::Null } else { bound.into() },
             "appliedPermissionClaims": if applied.is_empty() { Value::Null } else { applied.into() },
             "exportPermissionClaims": export.body()["spec"]["permissionClaims"],
             "conditions": conditions(binding.body(), &wanted, &self.now()),
