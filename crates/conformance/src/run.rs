@@ -148,7 +148,7 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
             On::Cluster | On::Forgetful => {
                 let peer = EdgeSpec::bare("peer");
                 let peer = match on {
-                    On::Forgetful => peer.with_compaction_every(FORGETS_EVERY).without_watch_cache(),
+                    On::Forgetful => peer.with_compaction_every(FORGETS_EVERY),
                     _ => peer.with_own_etcd(),
                 };
                 let world = world.insert(World::builder().edge_with(peer).start().await?);

@@ -22,6 +22,7 @@ pub use authority::{Authority, AuthorityError, Certified, user_of};
 pub use jwt::{BadToken, SigningKey};
 pub use kubeconfig::{kubeconfig, write_private};
 pub use rbac::{Decision, Rights};
+pub(crate) use service_account::DEFAULT_SECONDS;
 pub use service_account::{AccountError, Accounts, Bound, TokenRequest};
 pub use token_file::{BadTokenFile, TokenFile};
 pub use user::{ImpersonationError, User};

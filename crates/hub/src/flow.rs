@@ -24,6 +24,8 @@ pub struct Limits {
     pub turn_within: Duration,
     /// Watches.
     pub watches: Shares,
+    /// Watches of one tenant, with all workspaces below his.
+    pub watches_per_tenant: usize,
     /// Bytes of large lists that are being written or read.
     pub list_bytes: Shares,
     /// Bytes of bodies that are being sent, or are sent and not yet done with.
@@ -58,6 +60,7 @@ impl Default for Limits {
             waiting_per_user: 1_000,
             turn_within: Duration::from_secs(15),
             watches: Shares { all: 100_000, per_workspace: 25_000, per_user: 10_000 },
+            watches_per_tenant: 75_000,
             list_bytes: Shares { all: 256 << 20, per_workspace: 128 << 20, per_user: 64 << 20 },
             bodies: Shares { all: 1 << 30, per_workspace: 64 << 20, per_user: 32 << 20 },
             body_bytes: 3 << 20,

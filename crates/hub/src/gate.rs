@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::access::rbac::escalation::Escalation;
 use crate::access::user::ImpersonationError;
-use crate::access::{Accounts, Asked, Rights, TokenFile, User, rbac};
+use crate::access::{Accounts, Asked, BadToken, Rights, TokenFile, User, rbac};
 use crate::cluster::CLUSTER;
 use crate::hub::now_seconds;
 use crate::path::ObjectPath;
@@ -126,13 +126,24 @@ impl Gate {
         Ok(Some(acting))
     }
 
-    /// Whose token it is.
-    pub(crate) fn whose(&self, machine: &Machine, token: &str) -> Option<User> {
-        if let Some(user) = self.tokens.whose(token) {
-            return Some(user.clone());
-        }
-        let found = self.accounts.whose(machine, token, self.accounts.audiences(), now_seconds());
-        found.ok().map(|(user, _)| user)
+    /// Whose token it is, here.
+    fn whose(&self, machine: &Machine, token: &str) -> Option<User> {
+        self.whose_for(machine, token, self.accounts.audiences()).ok().map(|(user, _)| user)
+    }
+
+    /// Whose token it is that is good for one of these audiences, and for which of them. Fixed tokens are good here alone.
+    pub(crate) fn whose_for(
+        &self,
+        machine: &Machine,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<(User, Vec<String>), BadToken> {
+        let Some(user) = self.tokens.whose(token) else {
+            return self.accounts.whose(machine, token, audiences, now_seconds());
+        };
+        let here = self.accounts.audiences();
+        let good_for: Vec<String> = audiences.iter().filter(|asked| here.contains(asked)).cloned().collect();
+        if good_for.is_empty() { Err(BadToken::Invalid) } else { Ok((user.clone(), good_for)) }
     }
 
     /// Refuses what a user may not do with objects.

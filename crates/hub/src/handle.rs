@@ -202,7 +202,7 @@ where
     };
     match verb {
         "watch" => {
-            let lasting = hub.turn(&asker, Work::Watch).await?;
+            let lasting = hub.watch_turn(&asker).await?;
             // A watch that begins with a list is a list, until that is read.
             let beginning =
                 if query.begins_with_a_list() { Some(hub.turn(&asker, Work::Request).await?) } else { None };

@@ -1,13 +1,18 @@
 //! How a server is, check by check, in the words of real ones.
 //!
-//! All that is served is there before anybody can ask, so that every check that is asked for is passed. Those of one cluster have
-//! the names that kube-apiserver has for them: who waits for `poststarthook/rbac/bootstrap-roles` waits for the roles that every
-//! cluster has, and they are there. Of a part that a hub does not have nothing is left to begin.
+//! All that is served is there before anybody can ask, so that of the checks only those of the storage can fail. Those of one
+//! cluster have the names that kube-apiserver has for them: who waits for `poststarthook/rbac/bootstrap-roles` waits for the roles
+//! that every cluster has, and they are there. Of a part that a hub does not have nothing is left to begin.
 
 use std::collections::BTreeSet;
 
+use http::StatusCode;
+
+use crate::Hub;
+use crate::answer::{self, Answer};
 use crate::hub::Serving;
 use crate::query::Query;
+use crate::storage::Refused;
 
 /// Whether only those who ask whether it is ready are told, or only the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,18 +80,35 @@ fn checks(path: &str) -> impl Iterator<Item = &'static str> {
     CHECKS.into_iter().filter(move |(_, told)| *told != other).map(|(check, _)| check)
 }
 
-/// What is said at one of these paths.
-pub(crate) fn told(path: &str, serving: &Serving, query: &Query) -> String {
-    if !query.has("verbose") {
-        return "ok".to_owned();
-    }
+/// What is answered at one of these paths.
+pub(crate) fn answer(hub: &Hub, path: &str, check: Option<&str>, query: &Query) -> Answer {
+    let told = match check {
+        Some(check) => told_of(check, hub.stopped()),
+        None => told(path, hub.serving(), query, hub.stopped()),
+    };
+    let is_whole = check.is_none() || told.is_err();
+    let answer = match told {
+        Ok(said) => answer::text(StatusCode::OK, said),
+        Err(said) => answer::text(StatusCode::INTERNAL_SERVER_ERROR, said),
+    };
+    if is_whole { answer::as_it_is(answer) } else { answer }
+}
+
+/// What is said at one of these paths. Whoever watches over the server starts it again where it cannot store what it is given:
+/// that is said of its being alive as well, as real servers say it of etcd.
+fn told(path: &str, serving: &Serving, query: &Query, stopped: Option<&Refused>) -> Result<String, String> {
     let mut unknown: BTreeSet<&str> = query.all("exclude").collect();
-    let mut said = String::new();
+    let (mut said, mut failed) = (String::new(), false);
     let is_told = |check: &&str| matches!(serving, Serving::Cluster(_)) || EVERYWHERE.contains(check);
     for check in checks(path).filter(is_told) {
-        said.push_str("[+]");
-        said.push_str(check);
-        said.push_str(if unknown.remove(check) { " excluded: ok\n" } else { " ok\n" });
+        let (sign, how) = match unknown.remove(check) {
+            true => ('+', " excluded: ok"),
+            false if fails(check, stopped).is_none() => ('+', " ok"),
+            // Why is for those who read the log: everybody may ask.
+            false => ('-', " failed: reason withheld"),
+        };
+        failed |= sign == '-';
+        said.extend(["[", sign.encode_utf8(&mut [0; 4]), "]", check, how, "\n"]);
     }
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.into_iter().map(|name| format!("{name:?}")).collect();
@@ -95,8 +117,24 @@ pub(crate) fn told(path: &str, serving: &Serving, query: &Query) -> String {
         said.push('\n');
     }
     said.push_str(path);
+    if failed {
+        return Err(format!("{said} check failed\n"));
+    }
     said.push_str(" check passed\n");
-    said
+    Ok(if query.has("verbose") { said } else { "ok".to_owned() })
+}
+
+/// What is said of one check.
+fn told_of(check: &str, stopped: Option<&Refused>) -> Result<String, String> {
+    match fails(check, stopped) {
+        None => Ok("ok".to_owned()),
+        Some(_) => Err("internal server error: nothing is stored any more: restart the hub\n".to_owned()),
+    }
+}
+
+/// Why a check is not passed.
+fn fails<'r>(check: &str, stopped: Option<&'r Refused>) -> Option<&'r Refused> {
+    stopped.filter(|_| matches!(check, "etcd" | "etcd-readiness"))
 }
 
 #[cfg(test)]
@@ -110,13 +148,11 @@ mod tests {
         assert!(!has("readyz", "loopback-serving-certificate") && !has("readyz", "nothing"));
         let query = Query::read(Some("verbose&exclude=etcd&exclude=nothing")).unwrap();
         let workspaces = crate::workspaces::Workspaces::new(String::new()).unwrap();
-        let said = told("livez", &Serving::Workspaces(workspaces), &query);
+        let said = told("livez", &Serving::Workspaces(workspaces), &query, None).unwrap();
         let expected = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
             warn: some health checks cannot be excluded: no matches for \"nothing\"\nlivez check passed\n";
         assert_eq!(said, expected);
-        assert_eq!(
-            told("livez", &Serving::Cluster(mailboat_object::ClusterId::new("cluster")), &Query::default()),
-            "ok"
-        );
+        let cluster = Serving::Cluster(mailboat_object::ClusterId::new("cluster"));
+        assert_eq!(told("livez", &cluster, &Query::default(), None).unwrap(), "ok");
     }
 }

@@ -19,7 +19,7 @@ use crate::lines::Lines;
 use crate::random::{NoRandomness, Unguessable};
 use crate::recorder::Recorder;
 use crate::storage::{Ledger, Refused, Snapshot, StorageError};
-use crate::workspaces::Workspaces;
+use crate::workspaces::{Workspaces, tenant_of};
 use crate::{api_services, keeper};
 
 /// What a server serves.
@@ -114,6 +114,14 @@ impl Hub {
         self.flow.enter(asker, work).await.map_err(|error| Status::too_many(error.to_string()))
     }
 
+    /// A watch, if there is room for one more.
+    pub(crate) async fn watch_turn(&self, asker: &Asker) -> Result<Pass, Status> {
+        let home = ClusterId::new(&asker.workspace);
+        let tenant = self.peek(|machine| tenant_of(machine, &home));
+        let pass = self.flow.watch(asker, tenant.as_deref()).await;
+        pass.map_err(|error| Status::too_many(error.to_string()))
+    }
+
     /// Whose turn it is when this user asks. Accounts of all workspaces have the same names: each is one of its own.
     pub(crate) fn asker(&self, user: &User) -> Asker {
         let home = user.extra.get(CLUSTER_EXTRA).and_then(|home| home.first());
@@ -191,6 +199,11 @@ impl Hub {
         });
         settled.wait().await.map_err(|refused| not_stored(&refused))?;
         outcome
+    }
+
+    /// Why nothing is stored any more until the hub begins anew.
+    pub(crate) fn stopped(&self) -> Option<&Refused> {
+        self.ledger.stopped()
     }
 
     /// Everything that is stored now, to be written to a file.

@@ -1,10 +1,14 @@
 //! Lines of watches, written once for all who watch the same.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
+use mailboat_machinery::Kind;
 use mailboat_object::{Name, Version};
+
+use crate::table::Include;
 
 /// How many lines are remembered: those who watch the same read them at about the same time.
 const REMEMBERED: usize = 64;
@@ -42,6 +46,34 @@ pub(crate) struct Line {
     /// The version in which the object is shown.
     pub api_version: Name,
     pub metadata_only: bool,
+    /// As a row of a table.
+    pub table: Option<Row>,
+}
+
+/// How a row of a table is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Whose columns it has. It is another kind as soon as it is defined anew.
+    pub kind: Weak<Kind>,
+    pub include: Include,
+    pub with_columns: bool,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        // As long as one of them is there, no other kind stands in its place.
+        self.kind.ptr_eq(&other.kind)
+            && self.include == other.include
+            && self.with_columns == other.with_columns
+    }
+}
+
+impl Eq for Row {}
+
+impl Hash for Row {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.kind.as_ptr().addr(), self.include, self.with_columns).hash(state);
+    }
 }
 
 /// A line, as somebody has it to send.
@@ -60,7 +92,8 @@ impl Remembered {
     }
 
     fn keep(&mut self, line: &Line, written: &Arc<Vec<u8>>) {
-        if written.len() <= LONGEST_BYTES {
+        // A row tells how old its object is, and is written anew as long as nobody would hold it twice.
+        if written.len() <= LONGEST_BYTES && line.table.is_none() {
             if self.last.len() >= REMEMBERED {
                 self.last.pop_front();
             }
@@ -101,6 +134,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            table: None,
         };
         let never = || -> Vec<u8> { panic!("it was written already") };
         for (version, bytes) in [(1, 10), (2, LONGEST_BYTES + 1)] {
@@ -121,6 +155,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            table: None,
         };
         let count = 3 * SWEPT_AT as u64;
         let written: Vec<Bytes> =

@@ -14,7 +14,7 @@ pub(crate) enum Asked {
         /// Which of the three.
         name: &'static str,
         /// One check alone.
-        is_one: bool,
+        check: Option<String>,
     },
     /// `/version`.
     Version,
@@ -86,12 +86,12 @@ impl Asked {
         Some(match parts.as_slice() {
             [] => Self::Paths,
             [first] if health::asked(first).is_some() => {
-                Self::Health { name: health::asked(first)?, is_one: false }
+                Self::Health { name: health::asked(first)?, check: None }
             }
             [first, check @ ..]
                 if health::asked(first).is_some_and(|path| health::has(path, &check.join("/"))) =>
             {
-                Self::Health { name: health::asked(first)?, is_one: true }
+                Self::Health { name: health::asked(first)?, check: Some(check.join("/")) }
             }
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,

@@ -83,6 +83,27 @@ impl Query {
         }
     }
 
+    /// How to delete, as a body would say it.
+    pub(crate) fn delete_options(&self) -> Result<Value, Status> {
+        let mut options = json!({});
+        if let Some(text) = self.get("gracePeriodSeconds") {
+            let number: Result<i64, _> = text.parse();
+            let bad = |_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
+            options["gracePeriodSeconds"] = number.map_err(bad)?.into();
+        }
+        if self.has("orphanDependents") {
+            options["orphanDependents"] = self.is("orphanDependents").into();
+        }
+        if let Some(policy) = self.get("propagationPolicy") {
+            options["propagationPolicy"] = policy.into();
+        }
+        let tried: Vec<&str> = self.all("dryRun").filter(|word| !word.is_empty()).collect();
+        if !tried.is_empty() {
+            options["dryRun"] = json!(tried);
+        }
+        Ok(options)
+    }
+
     pub(crate) fn labels(&self) -> Result<LabelSelector, Status> {
         let Some(text) = self.get("labelSelector") else { return Ok(LabelSelector::everything()) };
         text.parse().map_err(|error| Status::bad_request(format!("unable to parse requirement: {error}")))

@@ -42,6 +42,11 @@ pub trait Storage: Send + 'static {
     /// Stores changes, in the order of their versions. When this returns, they are durable.
     fn commit(&mut self, changes: &[Arc<Change>]) -> Result<(), StorageError>;
 
+    /// Whether nothing can be stored any more until the storage is opened anew.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// The version of the last change that was stored; 0: there was none yet.
     fn version(&self) -> Version;
 

@@ -28,7 +28,7 @@ const DESIRED: &str = "replicas is the desired number of instances for the scale
 const AVAILABLE: &str = "replicas is the actual number of observed instances of the scaled object.";
 
 /// Which part of the object goes with each row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum Include {
     /// None.
     Nothing,

@@ -8,7 +8,7 @@ pub(crate) mod binding;
 pub(crate) mod children;
 mod claims;
 pub(crate) mod convert;
-mod export;
+pub(crate) mod export;
 mod index;
 mod kinds;
 mod tree;
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::catalog::BadCatalog;
 use index::{Index, Reference};
 
-pub(crate) use tree::{OWNER, kind as workspace_kind, logical_cluster, resolve};
+pub(crate) use tree::{OWNER, kind as workspace_kind, logical_cluster, resolve, tenant_of};
 pub use view::{Seen, View};
 
 /// The workspace that all others stand in.

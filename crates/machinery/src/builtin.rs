@@ -22,7 +22,8 @@ use mailboat_object::KindId;
 use serde_json::{Value, json};
 
 use crate::convert::Conversion;
-use crate::kind::{Generation, Kind, NameRule, Rules, ScalePaths, StatusRules};
+use crate::kind::{Generation, Kind, NameRule, Rules, ScalePaths, Section, StatusRules};
+use crate::metadata;
 use crate::schema::{BadSchema, Origin, Schema};
 
 /// A kind with the schema that a server's OpenAPI v3 has for it: `component` among `components`.
@@ -138,6 +139,7 @@ pub fn rules(kind: &KindId) -> Rules {
             generation: Generation::None,
             names: NameRule::Label,
             status: with_status(&[&["spec"]]),
+            sections: NAMESPACE_SECTIONS,
             returns_deleted: true,
             selectable: vec!["status.phase".to_owned()],
             defaults: Some(default_namespace),
@@ -348,10 +350,27 @@ fn default_namespace(namespace: &mut Value) {
     }
 }
 
+/// What holds a namespace until it is empty.
+pub(crate) const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+/// Whoever empties a namespace says through this that it may go.
+const NAMESPACE_SECTIONS: &[Section] = &[Section {
+    name: "finalize",
+    resets: &[&["status"]],
+    prepared: false,
+    keep: |new, old, _| new["status"] = old["status"].clone(),
+    check: |new, _| metadata::validate_finalizer_names(&new["spec"]["finalizers"], "spec.finalizers"),
+}];
+
 fn prepare_namespace(new: &mut Value, old: Option<&Value>) {
     match old {
         None => {
-            new["spec"]["finalizers"] = json!(["kubernetes"]);
+            let own = Value::from(NAMESPACE_FINALIZER);
+            match new["spec"]["finalizers"].as_array_mut() {
+                Some(others) if others.contains(&own) => {}
+                Some(others) => others.push(own),
+                None => new["spec"]["finalizers"] = json!([own]),
+            }
             new["status"]["phase"] = "Active".into();
             let name = new["metadata"]["name"].clone();
             new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;

@@ -144,6 +144,8 @@ pub struct Section {
     pub name: &'static str,
     /// Fields that nobody comes to own by it.
     pub resets: &'static [&'static [&'static str]],
+    /// Whether the server fills in what it fills in where the whole is written.
+    pub prepared: bool,
     /// Puts back what it does not write, from the former state; the third is now, in seconds.
     pub keep: fn(&mut Value, &Value, u64),
     /// What the server asks of such a write.

@@ -55,9 +55,9 @@ pub use convert::Conversion;
 pub use field_set::{FieldSet, PathElement, Scalar};
 pub use kind::{Column, Generation, Kind, KindVersion, Naming, Rules, ScalePaths, Section, StatusRules};
 pub use machine::{
-    BadObject, Change, DeleteOptions, Deleted, DeletedCollection, Flavor, Kinds, List, ListRequest,
-    ListVersion, MARK_PREFIX, Machine, Mark, Marks, Patch, ROOT_CA, Settings, Watch, WatchEvent,
-    WatchRequest, WatchStart, Within, WriteOptions, Written,
+    BadObject, Change, DeleteOptions, Deleted, Emptied, Flavor, Kinds, List, ListRequest, ListVersion,
+    MARK_PREFIX, Machine, Mark, Marks, Patch, ROOT_CA, Room, Settings, Watch, WatchEvent, WatchRequest,
+    WatchStart, Within, WriteOptions, Written,
 };
 pub use managed::{ManagedFields, Manager};
 pub use object::{Shown, Stored, TypeMeta};

@@ -27,7 +27,7 @@ use crate::object::Stored;
 use crate::status::Status;
 
 pub use definition::kind_from_definition;
-pub use delete::{DeleteOptions, Deleted, DeletedCollection};
+pub use delete::{DeleteOptions, Deleted, Emptied, Room};
 pub use durable::BadObject;
 pub use list::{List, ListRequest, ListVersion, Within};
 pub use marks::{MARK_PREFIX, Mark, Marks};
@@ -238,6 +238,12 @@ impl Machine {
     /// Everything that happened to a kind after this version is remembered.
     fn floor(&self, kind: &KindId) -> Version {
         self.logs.get(kind).map_or(Version(0), Log::floor).max(self.compacted)
+    }
+
+    /// The same of what a watch asks for.
+    fn floor_of(&self, kind: &KindId, cluster: Option<&ClusterId>) -> Version {
+        let floor = |log: &Log| cluster.map_or_else(|| log.floor(), |cluster| log.floor_of(cluster));
+        self.logs.get(kind).map_or(Version(0), floor).max(self.compacted)
     }
 
     fn note(&mut self, key: &Key, before: Option<Held>, after: Option<Held>) {

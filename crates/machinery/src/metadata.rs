@@ -325,18 +325,27 @@ fn shown_owner(owner: &Value) -> String {
 
 /// Finalizers of kinds that the server knows by itself must say whose they are.
 pub(crate) fn validate_native_finalizers(metadata: &Value) -> Vec<FieldError> {
+    native_names(&metadata["finalizers"], "metadata.finalizers").take(MOST_ERRORS + 1).collect()
+}
+
+/// Finalizers that stand elsewhere than in metadata, with all that is asked of their names.
+pub(crate) fn validate_finalizer_names(finalizers: &Value, path: &str) -> Vec<FieldError> {
+    let names = finalizers.as_array().into_iter().flatten().filter_map(Value::as_str).enumerate();
+    let keys = names.flat_map(|(index, name)| {
+        let field = format!("{path}[{index}]");
+        key_errors(name).into_iter().map(move |what| FieldError::invalid(&field, &Value::from(name), what))
+    });
+    keys.chain(native_names(finalizers, path)).take(MOST_ERRORS + 1).collect()
+}
+
+fn native_names<'v>(finalizers: &'v Value, path: &'v str) -> impl Iterator<Item = FieldError> + 'v {
     const STANDARD: [&str; 3] = [FINALIZER_ORPHAN, FINALIZER_FOREGROUND, "kubernetes"];
-    let finalizers = metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    finalizers
-        .enumerate()
-        .filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name))
-        .take(MOST_ERRORS + 1)
-        .map(|(index, name)| {
-            let field = format!("metadata.finalizers[{index}]");
-            let what = "name is neither a standard finalizer name nor is it fully qualified";
-            FieldError::invalid(&field, &Value::from(name), what)
-        })
-        .collect()
+    let names = finalizers.as_array().into_iter().flatten().filter_map(Value::as_str).enumerate();
+    let bad = names.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    bad.map(move |(index, name)| {
+        let what = "name is neither a standard finalizer name nor is it fully qualified";
+        FieldError::invalid(&format!("{path}[{index}]"), &Value::from(name), what)
+    })
 }
 
 fn validate_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {

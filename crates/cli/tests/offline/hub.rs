@@ -18,32 +18,13 @@ struct Hub {
     maps: Api<ConfigMap>,
 }
 
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Hub {
     /// Starts one on the data of a folder, whose files may have so many KiB.
     async fn start(folder: &Path, file_kib: Option<u32>) -> Self {
-        let said = folder.join("said");
-        let out = std::fs::File::create(&said).unwrap();
-        // Whoever writes more is told so, and not killed.
-        let limit = file_kib.map(|kib| format!("trap '' XFSZ; ulimit -f {kib}; ")).unwrap_or_default();
-        let child = Command::new("bash")
-            .args(["-c", &format!(r#"{limit}exec "$0" "$@""#), env!("CARGO_BIN_EXE_mailboat")])
-            .args(["hub", "--mode", "cluster", "--data", "data", "--listen", "127.0.0.1:0"])
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stderr(out.try_clone().unwrap())
-            .stdout(out)
-            .spawn()
-            .unwrap();
-        let mut process = Process(child);
-        let read = || std::fs::read_to_string(&said).unwrap();
-        let end = Instant::now() + LIMIT;
-        while !read().contains("the hub is ready") {
-            assert!(process.0.try_wait().unwrap().is_none(), "it ended:\n{}", read());
-            assert!(Instant::now() < end, "it takes too long:\n{}", read());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let words = ["hub", "--mode", "cluster", "--data", "data", "--listen", "127.0.0.1:0"];
+        let process = started(folder, &words, file_kib).await;
         let admin = Kubeconfig::read_from(folder.join("data/admin.kubeconfig")).unwrap();
         let config =
             kube::Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await.unwrap();
@@ -59,6 +40,32 @@ impl Hub {
         let named = list.items.iter().map(|map| (map.metadata.name.clone().unwrap(), length(map)));
         named.filter(|(name, _)| name.starts_with("map-")).collect()
     }
+}
+
+/// Starts a hub in a folder, and waits until it is ready.
+pub(crate) async fn started(folder: &Path, words: &[&str], file_kib: Option<u32>) -> Process {
+    let said = folder.join("said");
+    let out = std::fs::File::create(&said).unwrap();
+    // Whoever writes more is told so, and not killed.
+    let limit = file_kib.map(|kib| format!("trap '' XFSZ; ulimit -f {kib}; ")).unwrap_or_default();
+    let child = Command::new("bash")
+        .args(["-c", &format!(r#"{limit}exec "$0" "$@""#), env!("CARGO_BIN_EXE_mailboat")])
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(out.try_clone().unwrap())
+        .stdout(out)
+        .spawn()
+        .unwrap();
+    let mut process = Process(child);
+    let read = || std::fs::read_to_string(&said).unwrap();
+    let end = Instant::now() + LIMIT;
+    while !read().contains("the hub is ready") {
+        assert!(process.0.try_wait().unwrap().is_none(), "it ended:\n{}", read());
+        assert!(Instant::now() < end, "it takes too long:\n{}", read());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    process
 }
 
 impl Drop for Process {

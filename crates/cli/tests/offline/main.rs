@@ -3,6 +3,7 @@
 
 mod customize;
 mod hub;
+mod hub_workspaces;
 mod kubeconfigs;
 mod refusals;
 mod up;

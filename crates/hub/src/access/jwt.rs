@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
@@ -71,6 +71,13 @@ impl SigningKey {
         Some(token)
     }
 
+    /// A number that no other token has.
+    pub fn number(&self) -> Option<String> {
+        let mut bytes = [0; 16];
+        self.random.fill(&mut bytes).ok()?;
+        Some(uuid(bytes))
+    }
+
     /// The claims of a token that this key signed, whatever they say.
     pub fn claims(&self, token: &str) -> Result<Value, BadToken> {
         if token.len() > TOKEN_BYTES_MAX {
@@ -85,6 +92,18 @@ impl SigningKey {
     }
 }
 
+/// A random number as it is written down, by RFC 9562.
+fn uuid(mut bytes: [u8; 16]) -> String {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut text = String::new();
+    for (index, byte) in bytes.iter().enumerate() {
+        let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
+        text.push_str(&format!("{dash}{byte:02x}"));
+    }
+    text
+}
+
 fn decoded(part: &str) -> Result<Vec<u8>, BadToken> {
     BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| BadToken::Invalid)
 }
@@ -93,6 +112,11 @@ fn decoded(part: &str) -> Result<Vec<u8>, BadToken> {
 mod tests {
     use super::*;
     use crate::storage::Memory;
+
+    #[test]
+    fn numbers_are_written_as_others_write_them() {
+        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
 
     #[test]
     fn what_was_signed_is_read_and_nothing_else() {

@@ -73,10 +73,10 @@ pub fn self_subject(user: &User, mut body: Value) -> Value {
 }
 
 /// Answers a `TokenReview`: whose token is this? `audiences` are those for which it is good.
-pub fn token(whose: Result<(&User, &[String]), &str>, mut body: Value) -> Value {
+pub fn token(whose: Result<(User, Vec<String>), String>, mut body: Value) -> Value {
     body["status"] = match whose {
         Ok((user, audiences)) => {
-            json!({ "authenticated": true, "user": user_info(user), "audiences": audiences })
+            json!({ "authenticated": true, "user": user_info(&user), "audiences": audiences })
         }
         Err(why) => json!({ "error": why, "user": {} }),
     };

@@ -1,5 +1,7 @@
 //! Service accounts: tokens for them, and whose token one is.
 
+use std::collections::HashSet;
+
 use mailboat_machinery::time::rfc3339;
 use mailboat_machinery::{Machine, Stored};
 use mailboat_object::{ClusterId, Key, KindId, Name};
@@ -8,8 +10,10 @@ use serde_json::{Value, json};
 use super::user::CLUSTER_EXTRA;
 use super::{BadToken, SigningKey, User};
 
+/// Where it is said by which token somebody came in.
+const CREDENTIAL_EXTRA: &str = "authentication.kubernetes.io/credential-id";
 /// How long a token is good if nobody says otherwise.
-const DEFAULT_SECONDS: u64 = 3_600;
+pub(crate) const DEFAULT_SECONDS: u64 = 3_600;
 /// How long at least, as Kubernetes wants it.
 const SHORTEST_SECONDS: u64 = 600;
 /// How long at most.
@@ -73,6 +77,9 @@ pub enum AccountError {
         /// The uid that was asked for.
         asked: String,
     },
+    /// 400: a Pod runs as one account, and only that one's tokens are bound to it.
+    #[error("cannot bind token for serviceaccount {0:?} to pod running with different serviceaccount name.")]
+    OtherAccount(String),
     /// 500: it cannot be signed.
     #[error("the token cannot be signed")]
     Signing,
@@ -154,12 +161,18 @@ impl Accounts {
             if !bound.uid.is_empty() && bound.uid != uid {
                 return Err(AccountError::OtherUid { asked: bound.uid.clone() });
             }
+            let own = object.body()["spec"]["serviceAccountName"].as_str().unwrap_or_default();
+            let own = if own.is_empty() { "default" } else { own };
+            if kind == "pods" && own != name.as_str() {
+                return Err(AccountError::OtherAccount(name.to_string()));
+            }
             about[member] = json!({ "name": bound.name, "uid": uid });
         }
         let audiences = if request.audiences.is_empty() { &self.audiences } else { &request.audiences };
         let expires = now_seconds.saturating_add(request.seconds);
+        let number = self.key.number().ok_or(AccountError::Signing)?;
         let claims = json!({
-            "aud": audiences, "exp": expires, "iat": now_seconds, "nbf": now_seconds, "iss": self.issuer,
+            "aud": audiences, "exp": expires, "iat": now_seconds, "nbf": now_seconds, "iss": self.issuer, "jti": number,
             "sub": format!("system:serviceaccount:{namespace}:{name}"), "kubernetes.io": about,
         });
         let token = self.key.sign(&claims).ok_or(AccountError::Signing)?;
@@ -169,15 +182,21 @@ impl Accounts {
         Ok(body)
     }
 
-    /// Whose token this is, and in which workspace the account lives. The account, and what the token is bound to, must
-    /// still be there; it must name one of the audiences.
+    /// The audiences that a token of ours names, whether or not it is good.
+    pub fn audiences_of(&self, token: &str) -> Vec<String> {
+        let claims = self.key.claims(token).unwrap_or_default();
+        claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Whose token this is, and for which of the audiences. The account, and what the token is bound to, must still be there; it
+    /// must name one of the audiences.
     pub fn whose(
         &self,
         machine: &Machine,
         token: &str,
         audiences: &[String],
         now_seconds: u64,
-    ) -> Result<(User, ClusterId), BadToken> {
+    ) -> Result<(User, Vec<String>), BadToken> {
         let claims = self.key.claims(token)?;
         let number = |claim: &str| claims[claim].as_u64().ok_or(BadToken::Invalid);
         if claims["iss"] != self.issuer {
@@ -188,8 +207,11 @@ impl Accounts {
         {
             return Err(BadToken::Expired);
         }
-        let good_for = claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        if !good_for.into_iter().any(|audience| audiences.iter().any(|asked| asked == audience)) {
+        let named: HashSet<&str> =
+            claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let good_for: Vec<String> =
+            audiences.iter().filter(|asked| named.contains(asked.as_str())).cloned().collect();
+        if good_for.is_empty() {
             return Err(BadToken::Audience);
         }
         let about = &claims["kubernetes.io"];
@@ -206,6 +228,10 @@ impl Accounts {
         }
         let mut user = User::service_account(&namespace, &text(&account["name"]), &text(&account["uid"]));
         user.extra.insert(CLUSTER_EXTRA.to_owned(), vec![cluster.0.to_string()]);
+        // Tokens of earlier releases have none.
+        if let Some(number) = claims["jti"].as_str().filter(|number| !number.is_empty()) {
+            user.extra.insert(CREDENTIAL_EXTRA.to_owned(), vec![format!("JTI={number}")]);
+        }
         for (member, kind) in BOUND_KINDS {
             let bound = &about[member];
             if bound.is_object() {
@@ -218,7 +244,7 @@ impl Accounts {
                 }
             }
         }
-        Ok((user, cluster))
+        Ok((user, good_for))
     }
 }
 
@@ -336,6 +362,22 @@ mod tests {
         assert_eq!(user.extra["authentication.kubernetes.io/secret-name"], ["s"]);
         world.delete("secrets", "s");
         assert_eq!(world.whose(&token, NOW), Err(BadToken::Invalidated));
+    }
+
+    #[test]
+    fn a_token_says_its_number_and_for_whom_of_those_asked_it_is_good() {
+        let world = World::new();
+        let token = world.issue(&json!({ "audiences": ["vault", "bank"] })).unwrap();
+        let asked = ["other", "bank"].map(str::to_owned);
+        let (user, good_for) = world.accounts.whose(&world.machine, &token, &asked, NOW).unwrap();
+        assert_eq!(good_for, ["bank"]);
+        let number = &user.extra[CREDENTIAL_EXTRA][0];
+        assert!(number.starts_with("JTI=") && number.len() == 40, "{number}");
+        let another = world.issue(&json!({ "audiences": ["bank"] })).unwrap();
+        let (other, _) = world.accounts.whose(&world.machine, &another, &asked, NOW).unwrap();
+        assert_ne!(&other.extra[CREDENTIAL_EXTRA][0], number);
+        assert_eq!(world.accounts.audiences_of(&token), ["vault", "bank"]);
+        assert!(world.accounts.audiences_of("nonsense").is_empty());
     }
 
     #[test]

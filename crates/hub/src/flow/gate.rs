@@ -14,6 +14,8 @@ use super::{Asker, Entry, Limits, Shares, Turn, Turns, Work};
 pub struct Gate {
     requests: Line,
     watches: Line,
+    /// Watches once more, by tenants.
+    tenants: Line,
     lists: Line,
     bodies: Line,
     turn_within: Duration,
@@ -40,6 +42,8 @@ pub struct Pass {
     line: Line,
     asker: Asker,
     width: usize,
+    /// What it takes of its tenant's share.
+    tenant: Option<Box<Self>>,
 }
 
 /// A turn that is given back if nobody waits for it any more.
@@ -57,10 +61,28 @@ impl Gate {
             requests: Line::new(limits.requests, limits.waiting_per_user),
             // They are long: whoever waited for one would wait for ever.
             watches: Line::new(limits.watches, 0),
+            tenants: Line::new(
+                Shares {
+                    all: usize::MAX,
+                    per_workspace: limits.watches_per_tenant,
+                    per_user: limits.watches_per_tenant,
+                },
+                0,
+            ),
             lists: Line::new(limits.list_bytes, limits.waiting_per_user),
             bodies: Line::new(limits.bodies, limits.waiting_per_user),
             turn_within: limits.turn_within,
         }
+    }
+
+    /// Lets a watch in, of a tenant if he belongs to one. Whoever has a workspace can make others below it, and accounts in each:
+    /// shares of these alone would let him have everything.
+    pub async fn watch(&self, asker: &Asker, tenant: Option<&str>) -> Result<Pass, TooMany> {
+        let tenant = tenant.map(|tenant| Asker::account(tenant, tenant));
+        let tenant = tenant.map(|tenant| self.tenants.pass_at_once(&tenant)).transpose()?;
+        let mut pass = self.enter(asker, Work::Watch).await?;
+        pass.tenant = tenant.map(Box::new);
+        Ok(pass)
     }
 
     /// Waits until it is this user's turn, but not for long. Whoever stops waiting gives the turn back.
@@ -97,7 +119,16 @@ impl Line {
     }
 
     fn pass(&self, asker: &Asker, width: usize) -> Pass {
-        Pass { line: self.clone(), asker: asker.clone(), width }
+        Pass { line: self.clone(), asker: asker.clone(), width, tenant: None }
+    }
+
+    /// A pass for one, if there is room.
+    fn pass_at_once(&self, asker: &Asker) -> Result<Pass, TooMany> {
+        match self.state().turns.ask(asker, 1) {
+            Entry::Go => {}
+            Entry::Refuse | Entry::Wait(_) => return Err(TooMany),
+        }
+        Ok(self.pass(asker, 1))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

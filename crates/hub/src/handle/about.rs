@@ -41,13 +41,7 @@ pub(super) fn about(
     };
     let found = |value: Option<Value>| value.ok_or_else(Status::unserved);
     let value = match asked {
-        Asked::Health { is_one: true, .. } => return Ok(answer::text(StatusCode::OK, "ok")),
-        Asked::Health { name, .. } => {
-            return Ok(answer::as_it_is(answer::text(
-                StatusCode::OK,
-                health::told(name, hub.serving(), query),
-            )));
-        }
+        Asked::Health { name, check } => return Ok(health::answer(hub, name, check.as_deref(), query)),
         Asked::Version => version(hub.serving()),
         Asked::Paths => {
             let mut paths: Vec<String> = discovery().paths().iter().map(|path| format!("/{path}")).collect();

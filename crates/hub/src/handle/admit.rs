@@ -1,12 +1,12 @@
 //! Who may write what gives something away: workspaces, their types and bindings; and what nobody writes but the server.
 
 use mailboat_machinery::{Machine, Moment, Status, Stored, Written};
-use mailboat_object::{Key, KindId};
+use mailboat_object::{Key, KindId, Name};
 use serde_json::{Value, json};
 
 use super::Call;
 use crate::access::review::user_info;
-use crate::workspaces::{OWNER, ROOT, binding, children, logical_cluster, types};
+use crate::workspaces::{OWNER, ROOT, binding, children, export, logical_cluster, types};
 
 impl Call<'_> {
     /// Refuses a workspace that cannot be made here, or is to become one of another type. What else a new one has is
@@ -98,6 +98,36 @@ impl Call<'_> {
         let action = if tried.created { "create" } else { "update" };
         let why = format!("unable to {action} APIBinding: no permission to bind to export {name}");
         Err(Status::forbidden(&self.kind.id, &binding.key.name, &why))
+    }
+    /// Refuses a slice of an export that its writer may not bind: it shows where the export's view is, and that somebody is
+    /// bound. Nobody is told whether there is such an export, or such a workspace.
+    pub(super) fn check_slice(&self, machine: &Machine, tried: &Written) -> Result<(), Status> {
+        let of = |slice: &Stored| slice.body()["spec"]["export"].clone();
+        let (slice, before) = (&tried.object, machine.get(&tried.object.key).ok());
+        if before.is_some_and(|before| of(&before) == of(slice)) {
+            return Ok(());
+        }
+        let asked = of(slice);
+        let text = |member: &str| asked[member].as_str().unwrap_or_default();
+        let (path, name) = (text("path"), text("name"));
+        let own = Key {
+            cluster: self.cluster.clone(),
+            kind: export::kind(),
+            namespace: Name::EMPTY,
+            name: Name::new(name),
+        };
+        let export = match path {
+            "" => Some(own),
+            path => binding::export_at(machine, path, name).filter(|export| machine.get(export).is_ok()),
+        };
+        if export.is_some_and(|export| self.may(&export, "bind")) {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create APIExportEndpointSlice: no permission to bind to export {}",
+            types::told(&asked)
+        );
+        Err(Status::forbidden(&self.kind.id, &slice.key.name, &why))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use mailboat_machinery::{List, ListRequest, Machine, Origin, Status, Stored, TypeMeta, Within};
-use mailboat_object::FieldSelector;
+use mailboat_object::{FieldSelector, KindId};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
@@ -28,6 +28,7 @@ impl Call<'_> {
         }
         match self.path.subresource.as_str() {
             "" => {}
+            _ if self.is_finalization() => return Err(not_allowed()),
             "status" if self.kind.rules.status.is_some() => {}
             "scale" if self.kind.rules.scale.is_some() => {
                 let mut scale = self.hub.read(|machine| machine.scale(&key)).await?;
@@ -65,7 +66,7 @@ impl Call<'_> {
     }
 
     /// Waits until there is memory for a long list. It goes with the answer, until that is read.
-    async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
+    pub(super) async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
         let bytes: usize = list.items.iter().map(|item| item.json_bytes()).sum();
         // These are made as trees first.
         let trees = self.accepted.yaml || self.accepted.shape == Shape::Table;
@@ -76,7 +77,7 @@ impl Call<'_> {
         Ok(Some(Arc::new(self.hub.turn(&self.asker, Work::List(bytes)).await?)))
     }
 
-    fn listed(&self, list: &mut List) -> Result<Answer, Status> {
+    pub(super) fn listed(&self, list: &mut List) -> Result<Answer, Status> {
         if self.accepted.shape == Shape::Table {
             let columns = Columns::of(&self.kind, &self.version);
             return self.value(StatusCode::OK, &columns.list(list, self.include()?, now_seconds()));
@@ -112,6 +113,11 @@ impl Call<'_> {
             return self.version.kept_fields(self.query.fields()?).map_err(refused);
         }
         format!("metadata.name={}", self.path.name).parse().map_err(|_| Status::unserved())
+    }
+
+    /// Whether it is asked that a namespace may go, which is only said and never read.
+    pub(super) fn is_finalization(&self) -> bool {
+        self.kind.id == KindId::new("", "namespaces") && self.path.subresource == "finalize"
     }
 
     /// 404: the kind has no such subresource.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::write::read;
 use crate::Hub;
 use crate::access::user::CLUSTER_EXTRA;
-use crate::access::{AccountError, User, review};
+use crate::access::{AccountError, BadToken, DEFAULT_SECONDS, User, review};
 use crate::answer::{self, Answer};
 use crate::cluster::CLUSTER;
 use crate::discovery::REVIEWS;
@@ -63,17 +63,21 @@ pub(super) fn answer(
         ("authentication.k8s.io", "selfsubjectreviews") => review::self_subject(user, body),
         ("authentication.k8s.io", "tokenreviews") => {
             let token = body["spec"]["token"].as_str().unwrap_or_default().to_owned();
-            let whose = hub.peek(|machine| gate.whose(machine, &token));
-            let audiences = gate.accounts().audiences();
-            let whose = whose.as_ref().map(|user| (user, audiences)).ok_or("invalid bearer token");
+            if token.is_empty() {
+                return Err(Status::bad_request("token is required for TokenReview in authentication"));
+            }
+            let named = body["spec"]["audiences"].as_array().into_iter().flatten();
+            let named: Vec<String> = named.filter_map(Value::as_str).map(str::to_owned).collect();
+            let asked = if named.is_empty() { gate.accounts().audiences() } else { &named };
+            let whose = hub.peek(|machine| gate.whose_for(machine, &token, asked));
+            let whose = whose.map_err(|bad| match bad {
+                BadToken::Audience => other_audiences(&gate.accounts().audiences_of(&token), asked),
+                bad => bad.to_string(),
+            });
             review::token(whose, body)
         }
         _ => return Err(Status::unserved()),
     };
-    // The token of a question is not repeated.
-    if let Some(Value::Object(spec)) = answered.get_mut("spec") {
-        spec.remove("token");
-    }
     if *cluster == ClusterId::new(CLUSTER) {
         // Where an account lives is said in workspaces alone.
         for member in ["userInfo", "user"] {
@@ -83,6 +87,16 @@ pub(super) fn answer(
         }
     }
     Ok(answer::json(StatusCode::CREATED, &answered))
+}
+
+/// Why a token is good for none of the audiences that were asked about, as real servers say it.
+fn other_audiences(named: &[String], asked: &[String]) -> String {
+    let listed = |audiences: &[String]| {
+        let quoted: Vec<String> = audiences.iter().map(|audience| format!("{audience:?}")).collect();
+        format!("[{}]", quoted.join(" "))
+    };
+    let (named, asked) = (listed(named), listed(asked));
+    format!("[invalid bearer token, token audiences {named} is invalid for the target audiences {asked}]")
 }
 
 /// A question as it is known to the server: its type, what its path says, and who asked it.
@@ -142,7 +156,15 @@ pub(super) fn token(
 ) -> Result<Answer, Status> {
     body["apiVersion"] = "authentication.k8s.io/v1".into();
     body["kind"] = "TokenRequest".into();
-    body["metadata"]["managedFields"] = managed(&body, manager, Some("token"));
+    if body["spec"]["expirationSeconds"].is_null() {
+        body["spec"]["expirationSeconds"] = DEFAULT_SECONDS.into();
+    }
+    let mut managed = managed(&body, manager, Some("token"));
+    // Real servers have it there, empty, before anybody says anything.
+    if let Some(Value::Object(bound)) = managed.pointer_mut("/0/fieldsV1/f:spec/f:boundObjectRef") {
+        bound.remove(".");
+    }
+    body["metadata"]["managedFields"] = managed;
     if body["spec"].is_object() && body["spec"].get("boundObjectRef").is_none() {
         body["spec"]["boundObjectRef"] = Value::Null;
     }
@@ -177,6 +199,7 @@ fn refused(error: &AccountError, account: &Name) -> Status {
         AccountError::OtherUid { .. } => {
             Status::conflict(&KindId::new("", "serviceaccounts"), account, &error.to_string())
         }
+        AccountError::OtherAccount(_) => Status::bad_request(error.to_string()),
         AccountError::Signing => Status::internal(error.to_string()),
     }
 }

@@ -19,7 +19,7 @@ use crate::Hub;
 use crate::answer::{self, Answer};
 use crate::flow::Pass;
 use crate::hub::now_seconds;
-use crate::lines::{Line, SHARED_BYTES};
+use crate::lines::{Line, Row, SHARED_BYTES};
 use crate::media::Shape;
 use crate::table::{Columns, Include};
 
@@ -154,7 +154,10 @@ impl Streaming {
             // Those who have a turn are few. All others hold little of their own: what is larger is one event, which
             // they hold together.
             let bytes = if self.beginning.is_some() { BYTES_AT_ONCE } else { SHARED_BYTES };
-            let events = self.hub.peek(|machine| machine.poll_bytes(&mut self.watch, EVENTS_AT_ONCE, bytes));
+            // A row may be much larger than what it tells of: none of them goes together with others.
+            let is_single = self.beginning.is_none() && self.writer.columns.is_some();
+            let at_once = if is_single { 1 } else { EVENTS_AT_ONCE };
+            let events = self.hub.peek(|machine| machine.poll_bytes(&mut self.watch, at_once, bytes));
             if !events.is_empty() {
                 let bookmarks = self.bookmark_at.is_some();
                 let wanted = |event: &&WatchEvent| bookmarks || !matches!(event, WatchEvent::Bookmark { .. });
@@ -168,6 +171,7 @@ impl Streaming {
                         self.writer.write(event, &mut bytes);
                         bytes
                     });
+                    self.writer.columns_told = true;
                     return Some((bytes, self));
                 }
                 let mut lines = Vec::new();
@@ -214,7 +218,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// What a line tells that others may be told as well; tables are everybody's own.
+    /// What a line tells that others may be told as well.
     fn line(&self, event: &WatchEvent) -> Option<Line> {
         let (what, object) = match event {
             WatchEvent::Added(object) => ("ADDED", object),
@@ -223,8 +227,12 @@ impl Writer {
             WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => return None,
         };
         let (api_version, metadata_only) = (self.version.api_version.clone(), self.metadata_only);
-        let line = Line { version: object.version, what, api_version, metadata_only };
-        self.columns.is_none().then_some(line)
+        let table = self.columns.as_ref().map(|(_, include)| Row {
+            kind: Arc::downgrade(&self.kind),
+            include: *include,
+            with_columns: !self.columns_told,
+        });
+        Some(Line { version: object.version, what, api_version, metadata_only, table })
     }
 
     fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {

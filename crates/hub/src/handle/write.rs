@@ -1,10 +1,12 @@
 //! Create, update, patch and delete.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use mailboat_machinery::schema::left_out;
 use mailboat_machinery::{
-    DeleteOptions, Deleted, FieldError, Machine, Moment, Origin, Patch, Status, TypeMeta, WriteOptions,
-    Written,
+    DeleteOptions, Deleted, FieldError, List, ListRequest, Machine, Moment, Origin, Patch, Room, Status,
+    Stored, WriteOptions, Written,
 };
 use mailboat_object::merge::merge;
 use mailboat_object::wire::{Part, Propagation};
@@ -23,7 +25,7 @@ use crate::place::Sight;
 use crate::protobuf::{self, BadProtobuf};
 use crate::query::FieldValidation;
 use crate::shape;
-use crate::workspaces::{binding, logical_cluster, types, workspace_kind};
+use crate::workspaces::{binding, export, logical_cluster, types, workspace_kind};
 
 /// How many rules that are not enforced are told at once, and how many finalizers that should have other names.
 const WARNINGS: usize = 20;
@@ -66,6 +68,9 @@ impl Call<'_> {
 
     pub(super) async fn patch(&self, body: &[u8]) -> Result<Answer, Status> {
         self.hub.peek(|machine| self.check_seen(machine))?;
+        if self.is_finalization() {
+            return Err(not_allowed());
+        }
         let sent = Sent::patch(self.headers)?;
         self.query.check_write("PatchOptions")?;
         let patch = read(body, sent)?;
@@ -136,26 +141,67 @@ impl Call<'_> {
         }
         let options = self.delete_options(body)?;
         let request = self.list_request()?;
-        let version = self.hub.peek(Machine::version);
-        let deleted = self.hub.write(|machine, moment| {
-            self.check_still_seen(machine)?;
-            machine.delete_collection(&request, &options, moment)
-        });
-        let deleted = deleted.await?;
-        let type_meta = match self.kind.origin {
-            Origin::Native => TypeMeta::Nothing,
-            Origin::Custom => TypeMeta::Version(&self.version.api_version),
-        };
-        let items: Vec<_> = deleted.objects.iter().map(|one| self.version.shown(&one.object)).collect();
-        let items: Vec<_> = items.iter().map(|object| object.shown(type_meta)).collect();
-        let mut list = json!({
-            "kind": *self.kind.naming.list, "apiVersion": *self.version.api_version,
-            "metadata": { "resourceVersion": version.to_string() }, "items": items,
-        });
-        if self.kind.origin == Origin::Custom {
-            list["metadata"]["continue"] = "".into();
+        let mut list = self.hub.read(|machine| machine.list(&request)).await?;
+        // What is deleted is told, and takes as much memory as a list of it, whether or not it goes.
+        let memory = self.room_for(&list).await?;
+        let mut deleted = Vec::new();
+        let mut found = std::mem::take(&mut list.items).into_iter().peekable();
+        while found.peek().is_some() {
+            let mut round = Vec::new();
+            let mut room = Room::default();
+            while let Some(object) = found.next_if(|_| room.is_left()) {
+                room.take(object.json_bytes());
+                round.push(object);
+            }
+            // One round after the other, so that nobody waits for all of them.
+            let gone = self.hub.write(|machine, moment| {
+                let still = self.still_there(machine, &request, round)?;
+                Self::delete_each(machine, still, &options, moment)
+            });
+            deleted.extend(gone.await?);
         }
-        self.value(StatusCode::OK, &list)
+        let mut list = List { items: deleted, continue_token: None, remaining: None, ..list };
+        let mut answer = self.listed(&mut list)?;
+        if let Some(memory) = memory {
+            answer.extensions_mut().insert(memory);
+        }
+        Ok(answer)
+    }
+
+    /// Which of these are still there, and seen from where the request goes. What has taken the place of one since is another, which
+    /// nobody asked about.
+    fn still_there(
+        &self,
+        machine: &Machine,
+        request: &ListRequest,
+        mut found: Vec<Arc<Stored>>,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
+        self.check_still_seen(machine)?;
+        let version = machine.version();
+        let is_seen = |now: &Stored| {
+            let within = request.within.as_ref();
+            within.is_none_or(|within| within.takes_cluster(&now.key.cluster, version) && within.takes(now))
+        };
+        found.retain(|object| {
+            machine.get(&object.key).is_ok_and(|now| now.uid == object.uid && is_seen(&now))
+        });
+        Ok(found)
+    }
+
+    /// Deletes these. As on real servers they are told as they were found.
+    fn delete_each(
+        machine: &mut Machine,
+        found: Vec<Arc<Stored>>,
+        options: &DeleteOptions,
+        moment: &mut Moment<'_>,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
+        for object in &found {
+            match machine.delete(&object.key, options, moment) {
+                Err(status) if status.code() != 404 => return Err(status),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(found)
     }
 
     /// Refuses to delete what makes a workspace one, by itself or among all of its kind.
@@ -223,6 +269,10 @@ impl Call<'_> {
                     && try_out(machine, moment)?.created
                 {
                     return Err(refused.clone());
+                }
+                if self.kind.id == export::slices() && self.path.subresource.is_empty() {
+                    let tried = try_out(machine, moment)?;
+                    self.check_slice(machine, &tried)?;
                 }
                 if self.kind.id == types::kind() && self.path.subresource.is_empty() {
                     let tried = try_out(machine, moment)?;
@@ -351,26 +401,30 @@ impl Call<'_> {
         })
     }
 
-    /// How to delete: what the query says, and what the body says, which wins.
+    /// How to delete: what the body says, or the query if there is none. As on real servers nobody looks at the query where there
+    /// is a body, whatever stands in either.
     pub(super) fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
         let body = match body {
-            [] => Value::Null,
+            [] => self.query.delete_options()?,
             body => read(body, Sent::object(self.headers)?)?,
         };
         if let Some(recorder) = &self.hub.recorder {
             recorder.note(shape::of_deletion(&body));
         }
-        let grace = body["gracePeriodSeconds"].as_u64();
-        let grace = grace.or_else(|| self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
+        let grace = match &body["gracePeriodSeconds"] {
+            Value::Null => None,
+            // Less than nothing is the shortest that is something, as on real servers.
+            given => {
+                Some(given.as_i64().ok_or_else(bad_grace)?).map(|grace| u64::try_from(grace).unwrap_or(1))
+            }
+        };
         let mut errors = Vec::new();
         let tried: Vec<&Value> = body["dryRun"].as_array().into_iter().flatten().collect();
         let other = tried.iter().any(|word| **word != "All");
-        if other || self.query.get("dryRun").is_some_and(|word| word != "All") {
-            let words = if other { body["dryRun"].clone() } else { json!([self.query.get("dryRun")]) };
-            errors.push(FieldError::unsupported("dryRun", &words, &[json!("All")]));
+        if other {
+            errors.push(FieldError::unsupported("dryRun", &body["dryRun"], &[json!("All")]));
         }
-        let propagation = body["propagationPolicy"].as_str().or_else(|| self.query.get("propagationPolicy"));
-        let propagation = match propagation {
+        let propagation = match body["propagationPolicy"].as_str() {
             None if body["orphanDependents"] == true => Some(Propagation::Orphan),
             None => None,
             Some("Background") => Some(Propagation::Background),
@@ -400,9 +454,13 @@ impl Call<'_> {
             version: version.map(|text| Version::parse(text).ok_or_else(bad_version)).transpose()?,
             propagation,
             grace_seconds: grace,
-            dry_run: self.query.dry_run() || body["dryRun"] == json!(["All"]),
+            dry_run: !tried.is_empty(),
         })
     }
+}
+
+fn bad_grace() -> Status {
+    Status::bad_request("gracePeriodSeconds: a whole number is expected")
 }
 
 /// A body as a value.

@@ -248,6 +248,10 @@ impl Storage for Disk {
         Ok(())
     }
 
+    fn is_stopped(&self) -> bool {
+        matches!(self.open, Open::Stopped(_))
+    }
+
     fn version(&self) -> Version {
         self.state.version
     }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Ledger {
     // writer that holds the machine, which the committer needs.
     orders: Option<Sender<Order>>,
     shown: watch::Receiver<Version>,
+    /// Why nothing is stored any more.
+    stopped: Arc<OnceLock<Refused>>,
     committer: Option<JoinHandle<()>>,
 }
 
@@ -112,7 +114,9 @@ impl Ledger {
         let (orders, received) = mpsc::channel();
         let (show, shown) = watch::channel(machine.version());
         let machine = Arc::new(RwLock::new(machine));
+        let stopped = Arc::default();
         let mut committer = Committer {
+            stopped: Arc::clone(&stopped),
             machine: Arc::clone(&machine),
             storage: Box::new(storage),
             heard: Box::new(heard),
@@ -121,7 +125,13 @@ impl Ledger {
             show,
         };
         let committer = thread::Builder::new().name("commit".to_owned()).spawn(move || committer.run())?;
-        Ok(Self { machine, orders: Some(orders), shown, committer: Some(committer) })
+        Ok(Self { machine, orders: Some(orders), shown, stopped, committer: Some(committer) })
+    }
+
+    /// Why nothing is stored any more until the hub begins anew; none: what comes is stored, if there is room for it.
+    pub fn stopped(&self) -> Option<&Refused> {
+        let died = || self.committer.as_ref().is_some_and(JoinHandle::is_finished);
+        self.stopped.get().or_else(|| died().then(|| self.stopped.get_or_init(Refused::ended)))
     }
 
     /// Changes the machine. What it answers may be told once it has settled.
@@ -215,6 +225,7 @@ impl Drop for Ledger {
 type Heard = dyn FnMut(&[Arc<Change>]) + Send;
 
 struct Committer {
+    stopped: Arc<OnceLock<Refused>>,
     machine: Arc<RwLock<Machine>>,
     storage: Box<dyn Storage>,
     heard: Box<Heard>,
@@ -242,8 +253,10 @@ impl Committer {
             let mut next = match order {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => {
-                    // Nobody waits for this. A disk that takes nothing is told of by the next write.
-                    let _ = self.storage.rest();
+                    // Nobody waits for this. A disk that is full is told of by the next write.
+                    if let Err(error) = self.storage.rest() {
+                        self.note(&Refused(Arc::new(error)));
+                    }
                     resting = true;
                     continue;
                 }
@@ -272,6 +285,9 @@ impl Committer {
         match other? {
             Order::Keep { name, value, settled } => {
                 let kept = self.storage.keep(&[(&name, &value)]).map_err(|error| Refused(Arc::new(error)));
+                if let Err(refused) = &kept {
+                    self.note(refused);
+                }
                 let _ = settled.send(kept);
                 None
             }
@@ -298,9 +314,17 @@ impl Committer {
         }
     }
 
+    /// Notes a failure, if it is one for good. A full disk is not: what is there is served, and some may be freed.
+    fn note(&self, refused: &Refused) {
+        if self.storage.is_stopped() {
+            let _ = self.stopped.set(refused.clone());
+        }
+    }
+
     /// Takes back what could not be stored, and everything that was done on top of it since.
     fn refuse(&mut self, mut group: Group, error: StorageError) {
         let refused = Refused(Arc::new(error));
+        self.note(&refused);
         let mut later = Vec::new();
         {
             // Changes are ordered under this lock, so that none is missed.

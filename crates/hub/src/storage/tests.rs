@@ -1,6 +1,7 @@
 //! What is acknowledged stays, whatever breaks.
 
 mod backend;
+mod health;
 mod refused;
 mod world;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mailboat_machinery::{Kind, Kinds, Machine, Marks, Moment, Status, Stored};
-use mailboat_object::{ClusterId, Key};
+use mailboat_object::{ClusterId, Key, KindId};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::index::{self, Reference};
@@ -75,6 +75,7 @@ impl Workspaces {
                 round.follow_slices_of(&export);
             }
         }
+        self.index_mut().was_always_so();
         Ok(())
     }
 
@@ -137,9 +138,11 @@ impl Round<'_, '_> {
     }
 
     fn note_bound(&self, binding: &Stored, followed: &Followed) {
+        let at = self.machine.version();
         let mut index = self.workspaces.index_mut();
         index.note_reference(followed.reference.clone(), &binding.key);
-        index.bind(&binding.key.cluster, &followed.export);
+        let kinds: Vec<KindId> = followed.kinds.iter().map(|kind| kind.id.clone()).collect();
+        index.bind(&binding.key, &followed.export, &kinds, &[], at);
     }
 
     /// Follows a binding as if it had just been written; none: what came of it does not hold for others.

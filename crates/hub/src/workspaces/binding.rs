@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mailboat_machinery::kind::NameRule;
 use mailboat_machinery::machine::kind_from_definition;
-use mailboat_machinery::{DeleteOptions, Kind, ListRequest, Machine, Stored};
+use mailboat_machinery::{Kind, ListRequest, Machine, Stored};
 use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, Key, KindId, Name};
 use serde_json::{Value, json};
@@ -96,10 +96,9 @@ impl Round<'_, '_> {
             let patch = json!({ "metadata": { "finalizers": finalizers(binding, Some(FINALIZER), None) } });
             self.patch(&binding.key, Part::Whole, &patch);
         }
-        self.workspaces.index_mut().bind(&binding.key.cluster, &export.key);
         let identity = export.body()["status"]["identityHash"].clone();
         let (mut bound, mut fresh) = (Vec::new(), Vec::new());
-        let (mut withheld, mut conflict) = (Vec::new(), None);
+        let (mut served, mut withheld, mut conflict) = (Vec::new(), Vec::new(), None);
         let kinds = kinds_of(self.workspaces, self.machine, &export);
         let taken = self.taken_by_others(binding, &kinds);
         for (kind, schema) in kinds {
@@ -108,6 +107,7 @@ impl Round<'_, '_> {
                 conflict.get_or_insert(format!("Unable to bind APIs: {why}"));
                 continue;
             }
+            served.push(kind.id.clone());
             bound.push(json!({
                 "group": kind.id.group(), "resource": kind.id.resource(),
                 "schema": {
@@ -124,7 +124,8 @@ impl Round<'_, '_> {
             }
         }
         self.machine.serve(&binding.key.cluster, fresh);
-        self.workspaces.index_mut().withhold(&binding.key.cluster, &export.key, withheld);
+        let at = self.machine.version();
+        self.workspaces.index_mut().bind(&binding.key, &export.key, &served, &withheld, at);
         let (free, why) = (conflict.is_none(), conflict.unwrap_or_default());
         // What was bound once was bound, whatever an export offers later.
         let begun = free || has_condition(binding, INITIAL);
@@ -139,7 +140,8 @@ impl Round<'_, '_> {
         let applied: Vec<Value> =
             claims::accepted(binding.body(), export.body()).map(without_state).collect();
         let status = json!({ "status": {
-            "phase": if free { "Bound" } else { "Binding" }, "apiExportClusterName": *export.key.cluster.0, "boundResources": bound,
+            "phase": if free { "Bound" } else { "Binding" }, "apiExportClusterName": *export.key.cluster.0,
+            "boundResources": if bound.is_empty() { Value::Null } else { bound.into() },
             "appliedPermissionClaims": if applied.is_empty() { Value::Null } else { applied.into() },
             "exportPermissionClaims": export.body()["spec"]["permissionClaims"],
             "conditions": conditions(binding.body(), &wanted, &self.now()),
@@ -152,7 +154,6 @@ impl Round<'_, '_> {
         if !has_finalizer(binding, FINALIZER) {
             return;
         }
-        let mut left = false;
         let bound = binding.body()["status"]["boundResources"].as_array().cloned().unwrap_or_default();
         let kinds: Vec<KindId> = bound
             .iter()
@@ -160,23 +161,15 @@ impl Round<'_, '_> {
             // Whatever is written there, what the server has by itself stays.
             .filter(|kind| !self.workspaces.universal.contains_key(kind))
             .collect();
-        for kind in &kinds {
-            let cluster = Some(binding.key.cluster.clone());
-            let request = ListRequest { cluster, kind: kind.clone(), ..ListRequest::default() };
-            let deleted = self.machine.delete_collection(&request, &DeleteOptions::default(), self.moment);
-            // Whoever watches sees them go before the kind goes.
-            left |= deleted.is_ok_and(|deleted| !deleted.objects.is_empty());
-        }
-        if left {
+        // Whoever watches sees them go before the kind goes.
+        if self.delete_all(&binding.key.cluster, kinds.iter().cloned()).found {
             return;
         }
         for kind in &kinds {
             self.machine.stop_serving(&binding.key.cluster, kind);
         }
-        if let Some(export) = export_of(self.machine, binding) {
-            let at = self.machine.version();
-            self.workspaces.index_mut().unbind(&binding.key.cluster, &export, at);
-        }
+        let at = self.machine.version();
+        self.workspaces.index_mut().unbind(&binding.key, at);
         let patch = json!({ "metadata": { "finalizers": finalizers(binding, None, Some(FINALIZER)) } });
         self.patch(&binding.key, Part::Whole, &patch);
     }

@@ -11,11 +11,11 @@ use super::{Round, conditions, key, tree};
 /// Where identities are kept.
 const NAMESPACE: &str = "kcp-system";
 
-pub(super) fn kind() -> KindId {
+pub(crate) fn kind() -> KindId {
     KindId::new("apis.kcp.io", "apiexports")
 }
 
-pub(super) fn slices() -> KindId {
+pub(crate) fn slices() -> KindId {
     KindId::new("apis.kcp.io", "apiexportendpointslices")
 }
 

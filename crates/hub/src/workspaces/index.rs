@@ -18,20 +18,32 @@ pub(super) type Reference = (Name, Name);
 pub(super) struct Index {
     bindings: BTreeMap<Reference, BTreeSet<Key>>,
     slices: BTreeMap<Reference, BTreeSet<Key>>,
-    /// The exports whose kinds a cluster serves.
-    bound: HashMap<ClusterId, Vec<Arc<Key>>>,
-    /// Those whose kinds it served, each with the last version at which it did.
-    former: HashMap<ClusterId, Vec<(Arc<Key>, Version)>>,
+    /// What a cluster serves of others.
+    bound: HashMap<ClusterId, Vec<Served>>,
+    /// What it served, each with the last version at which it did.
+    former: HashMap<ClusterId, Vec<(Served, Version)>>,
     former_order: VecDeque<ClusterId>,
     exports: HashSet<Arc<Key>>,
-    /// Kinds of exports that a cluster is bound to and does not serve, because there they are another's.
-    withheld: HashMap<ClusterId, Vec<(Key, Vec<KindId>)>>,
+    /// Lists of kinds: a thousand workspaces share one.
+    kinds: HashSet<Arc<Vec<KindId>>>,
     /// Workspaces that are being emptied.
     emptying: BTreeSet<Key>,
     /// What was otherwise before the write that is made now,
     changing: Vec<Former>,
     /// and before those that are not stored yet, each with its first version.
     unstored: VecDeque<(Version, Former)>,
+}
+
+/// Kinds of an export that a cluster serves by one of its bindings. Two bindings to one export are told apart: only one of
+/// them has a kind, and the other takes nothing away when it goes.
+#[derive(Clone, Debug)]
+struct Served {
+    binding: Name,
+    export: Arc<Key>,
+    /// None of them, if all are another's.
+    kinds: Arc<Vec<KindId>>,
+    /// From which version on. What stood there under the same name before was another's.
+    since: Version,
 }
 
 /// What was otherwise before a write, which may still be refused.
@@ -46,9 +58,8 @@ enum Former {
 /// What a cluster serves of others, and served.
 #[derive(Debug, Default)]
 struct OfCluster {
-    bound: Option<Vec<Arc<Key>>>,
-    former: Option<Vec<(Arc<Key>, Version)>>,
-    withheld: Option<Vec<(Key, Vec<KindId>)>>,
+    bound: Option<Vec<Served>>,
+    former: Option<Vec<(Served, Version)>>,
 }
 
 /// What a binding or a slice refers to.
@@ -102,11 +113,8 @@ impl Index {
     }
 
     fn note_cluster(&mut self, cluster: &ClusterId) {
-        let was = OfCluster {
-            bound: self.bound.get(cluster).cloned(),
-            former: self.former.get(cluster).cloned(),
-            withheld: self.withheld.get(cluster).cloned(),
-        };
+        let was =
+            OfCluster { bound: self.bound.get(cluster).cloned(), former: self.former.get(cluster).cloned() };
         self.changing.push(Former::Cluster(cluster.clone(), Box::new(was)));
     }
 
@@ -138,7 +146,6 @@ impl Index {
         let remembered = was.former.as_ref().map_or(0, Vec::len);
         put(&mut self.bound, cluster, was.bound);
         put(&mut self.former, cluster, was.former);
-        put(&mut self.withheld, cluster, was.withheld);
         // What is forgotten first is that of the front.
         let mut noted = self.former_order.iter().filter(|one| *one == cluster).count();
         while noted > remembered
@@ -164,88 +171,133 @@ impl Index {
         keys(&self.slices, references)
     }
 
-    /// A cluster serves an export's kinds from now on.
-    pub(super) fn bind(&mut self, cluster: &ClusterId, export: &Key) {
-        let known = self.exports.get(export).map(Arc::clone);
-        let export = known.unwrap_or_else(|| Arc::new(export.clone()));
-        self.exports.insert(Arc::clone(&export));
-        if !self.bound.get(cluster).is_some_and(|bound| bound.contains(&export)) {
-            self.note_cluster(cluster);
-            self.bound.entry(cluster.clone()).or_default().push(export);
-        }
-    }
-
-    /// A cluster serves all of an export's kinds but these.
-    pub(super) fn withhold(&mut self, cluster: &ClusterId, export: &Key, kinds: Vec<KindId>) {
-        let known = self.withheld.get(cluster).into_iter().flatten().find(|(of, _)| of == export);
-        if known.map_or(&[][..], |(_, known)| known) == kinds {
+    /// A cluster serves these kinds of an export by a binding, from now on and until it is unbound or another has them; and
+    /// does not serve those that are withheld, because there they are another's.
+    pub(super) fn bind(
+        &mut self,
+        binding: &Key,
+        export: &Key,
+        kinds: &[KindId],
+        withheld: &[KindId],
+        at: Version,
+    ) {
+        let cluster = &binding.cluster;
+        let known = self.bound.get(cluster).map_or(&[][..], Vec::as_slice);
+        let by_it = |served: &&Served| served.binding == binding.name && *served.export == *export;
+        let is_known = known.iter().any(|served| by_it(&served));
+        let has = |kind: &KindId| known.iter().filter(by_it).any(|served| served.kinds.contains(kind));
+        let fresh: Vec<KindId> = kinds.iter().filter(|kind| !has(kind)).cloned().collect();
+        let lost: Vec<KindId> = withheld.iter().filter(|kind| has(kind)).cloned().collect();
+        if is_known && fresh.is_empty() && lost.is_empty() {
             return;
         }
         self.note_cluster(cluster);
-        let withheld = self.withheld.entry(cluster.clone()).or_default();
-        withheld.retain(|(of, _)| of != export);
-        if !kinds.is_empty() {
-            withheld.push((export.clone(), kinds));
-        } else if withheld.is_empty() {
-            self.withheld.remove(cluster);
+        // Whatever has a kind now, nobody else has it.
+        self.end(cluster, at, |served, kind| {
+            fresh.contains(kind)
+                || (lost.contains(kind) && served.binding == binding.name && *served.export == *export)
+        });
+        if !is_known || !fresh.is_empty() {
+            let export = share(&mut self.exports, export.clone());
+            let kinds = share(&mut self.kinds, fresh);
+            let served = Served { binding: binding.name.clone(), export, kinds, since: at };
+            self.bound.entry(cluster.clone()).or_default().push(served);
         }
     }
 
-    /// Whether a kind of an export is another's in a cluster.
-    pub(super) fn is_withheld(&self, cluster: &ClusterId, export: &Key, kind: &KindId) -> bool {
-        let withheld = self.withheld.get(cluster).into_iter().flatten();
-        withheld.filter(|(of, _)| of == export).any(|(_, kinds)| kinds.contains(kind))
-    }
-
-    /// A cluster serves an export's kinds no more.
-    pub(super) fn unbind(&mut self, cluster: &ClusterId, export: &Key, at: Version) {
-        self.withhold(cluster, export, Vec::new());
-        let Some(found) =
-            self.bound.get(cluster).and_then(|bound| bound.iter().position(|one| **one == *export))
-        else {
-            return;
-        };
-        self.note_cluster(cluster);
-        let Some(bound) = self.bound.get_mut(cluster) else { return };
-        let export = bound.swap_remove(found);
-        if bound.is_empty() {
-            self.bound.remove(cluster);
-        }
-        self.former.entry(cluster.clone()).or_default().push((export, at));
-        self.former_order.push_back(cluster.clone());
-        if self.former_order.len() > FORMER_LIMIT
-            && let Some(oldest) = self.former_order.pop_front()
-            && let Some(former) = self.former.get_mut(&oldest)
-        {
-            former.remove(0);
-            if former.is_empty() {
-                self.former.remove(&oldest);
-            }
-        }
+    /// A cluster serves nothing more by a binding.
+    pub(super) fn unbind(&mut self, binding: &Key, at: Version) {
+        self.end_all(&binding.cluster, at, |served| served.binding == binding.name);
     }
 
     /// A cluster is gone, and with it all that it served.
     pub(super) fn forget(&mut self, cluster: &ClusterId, at: Version) {
-        for export in self.bound.get(cluster).cloned().unwrap_or_default() {
-            self.unbind(cluster, &export, at);
+        self.end_all(cluster, at, |_| true);
+    }
+
+    /// What is bound now was bound before anything that is remembered: nobody can ask for what was before the server began.
+    pub(super) fn was_always_so(&mut self) {
+        for served in self.bound.values_mut().flatten() {
+            served.since = Version(0);
         }
     }
 
-    /// Whether a cluster serves an export's kinds, or did, as far as that is remembered.
-    pub(super) fn was_ever_bound(&self, cluster: &ClusterId, export: &Key) -> bool {
-        self.was_bound(cluster, export, Version(0))
+    /// Some kinds are served no more.
+    fn end(&mut self, cluster: &ClusterId, at: Version, ends: impl Fn(&Served, &KindId) -> bool) {
+        let mut ended = Vec::new();
+        for served in self.bound.get_mut(cluster).into_iter().flatten() {
+            let (gone, left): (Vec<KindId>, Vec<KindId>) =
+                served.kinds.iter().cloned().partition(|kind| ends(served, kind));
+            if !gone.is_empty() {
+                ended.push(Served { kinds: Arc::new(gone), ..served.clone() });
+                served.kinds = Arc::new(left);
+            }
+        }
+        self.remember(cluster, ended, at);
     }
 
-    /// Whether a cluster served an export's kinds at a version.
-    pub(super) fn was_bound(&self, cluster: &ClusterId, export: &Key, at: Version) -> bool {
-        let now = self.bound.get(cluster).into_iter().flatten().any(|one| **one == *export);
-        now || self
-            .former
-            .get(cluster)
-            .into_iter()
-            .flatten()
-            .any(|(one, until)| **one == *export && at <= *until)
+    /// All that some bindings serve is served no more.
+    fn end_all(&mut self, cluster: &ClusterId, at: Version, ends: impl Fn(&Served) -> bool) {
+        if !self.bound.get(cluster).is_some_and(|bound| bound.iter().any(&ends)) {
+            return;
+        }
+        self.note_cluster(cluster);
+        let Some(bound) = self.bound.get_mut(cluster) else { return };
+        let ended = bound.extract_if(.., |served| ends(served)).collect();
+        if bound.is_empty() {
+            self.bound.remove(cluster);
+        }
+        self.remember(cluster, ended, at);
     }
+
+    fn remember(&mut self, cluster: &ClusterId, ended: Vec<Served>, at: Version) {
+        for served in ended {
+            self.former.entry(cluster.clone()).or_default().push((served, at));
+            self.former_order.push_back(cluster.clone());
+            if self.former_order.len() > FORMER_LIMIT
+                && let Some(oldest) = self.former_order.pop_front()
+                && let Some(former) = self.former.get_mut(&oldest)
+            {
+                former.remove(0);
+                if former.is_empty() {
+                    self.former.remove(&oldest);
+                }
+            }
+        }
+    }
+
+    /// Whether a cluster is bound to an export, or was, as far as that is remembered.
+    pub(super) fn was_ever_bound(&self, cluster: &ClusterId, export: &Key) -> bool {
+        let former = || self.former.get(cluster).into_iter().flatten();
+        self.is_bound(cluster, export) || former().any(|(served, _)| *served.export == *export)
+    }
+
+    /// Whether a cluster is bound to an export.
+    pub(super) fn is_bound(&self, cluster: &ClusterId, export: &Key) -> bool {
+        self.bound.get(cluster).into_iter().flatten().any(|served| *served.export == *export)
+    }
+
+    /// Whether what stood in a cluster at a version under the name of an export's kind was of that export.
+    pub(super) fn was_served(&self, cluster: &ClusterId, export: &Key, kind: &KindId, at: Version) -> bool {
+        let is =
+            |served: &Served| *served.export == *export && served.since <= at && served.kinds.contains(kind);
+        let former = || self.former.get(cluster).into_iter().flatten();
+        self.bound.get(cluster).into_iter().flatten().any(is)
+            || former().any(|(served, until)| at <= *until && is(served))
+    }
+}
+
+/// The same value as others have, if others have it. What nobody has any more is forgotten as it grows.
+fn share<T: Eq + std::hash::Hash>(all: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(known) = all.get(&value) {
+        return Arc::clone(known);
+    }
+    if all.len() >= 64 && all.len().is_power_of_two() {
+        all.retain(|known| Arc::strong_count(known) > 1);
+    }
+    let value = Arc::new(value);
+    all.insert(Arc::clone(&value));
+    value
 }
 
 /// Whether that changed anything.
@@ -286,77 +338,115 @@ mod tests {
         Key { cluster: ClusterId::new("espw"), kind, namespace: Name::EMPTY, name: Name::new(name) }
     }
 
-    #[test]
-    fn what_was_bound_is_seen_up_to_its_end() {
-        let mut index = Index::default();
-        let (cluster, edge, other) = (ClusterId::new("mailbox"), export("edge"), export("other"));
-        index.bind(&cluster, &edge);
-        index.bind(&cluster, &other);
-        assert!(index.was_bound(&cluster, &edge, Version(5)));
-        index.unbind(&cluster, &edge, Version(9));
-        assert!(
-            index.was_bound(&cluster, &edge, Version(9)) && !index.was_bound(&cluster, &edge, Version(10))
-        );
-        assert!(index.was_bound(&cluster, &other, Version(10)));
-        index.forget(&cluster, Version(12));
-        assert!(
-            !index.was_bound(&cluster, &other, Version(13)) && index.was_bound(&cluster, &other, Version(12))
-        );
+    fn boats() -> KindId {
+        KindId::new("sea.example", "boats")
+    }
+
+    fn binding(name: &str) -> Key {
+        Key {
+            cluster: ClusterId::new("mailbox"),
+            kind: super::super::binding::kind(),
+            namespace: Name::EMPTY,
+            name: Name::new(name),
+        }
     }
 
     #[test]
-    fn a_kind_is_withheld_until_it_is_free_or_nobody_is_bound() {
+    fn what_was_bound_is_seen_from_its_beginning_to_its_end() {
         let mut index = Index::default();
-        let (cluster, edge, boats) =
-            (ClusterId::new("mailbox"), export("edge"), KindId::new("sea.example", "boats"));
-        index.bind(&cluster, &edge);
-        for free in [true, false] {
-            index.withhold(&cluster, &edge, vec![boats.clone()]);
-            assert!(index.is_withheld(&cluster, &edge, &boats));
-            assert!(!index.is_withheld(&cluster, &export("other"), &boats));
-            if free {
-                index.withhold(&cluster, &edge, Vec::new());
-            } else {
-                index.unbind(&cluster, &edge, Version(9));
-            }
-            assert!(!index.is_withheld(&cluster, &edge, &boats) && index.withheld.is_empty());
+        let (one, two) = (binding("one"), binding("two"));
+        let (cluster, edge, other) = (one.cluster.clone(), export("edge"), export("other"));
+        let ships = KindId::new("sea.example", "ships");
+        index.bind(&one, &edge, &[boats()], &[], Version(3));
+        index.bind(&two, &other, std::slice::from_ref(&ships), &[], Version(4));
+        assert!(index.was_served(&cluster, &edge, &boats(), Version(3)));
+        assert!(!index.was_served(&cluster, &edge, &boats(), Version(2)), "those were another's");
+        assert!(!index.was_served(&cluster, &edge, &ships, Version(5)));
+        index.unbind(&one, Version(9));
+        for (at, seen) in [(2, false), (3, true), (9, true), (10, false)] {
+            assert_eq!(index.was_served(&cluster, &edge, &boats(), Version(at)), seen, "{at}");
         }
+        assert!(index.was_ever_bound(&cluster, &edge) && !index.is_bound(&cluster, &edge));
+        assert!(index.was_served(&cluster, &other, &ships, Version(10)));
+        index.forget(&cluster, Version(12));
+        for (at, seen) in [(12, true), (13, false)] {
+            assert_eq!(index.was_served(&cluster, &other, &ships, Version(at)), seen, "{at}");
+        }
+    }
+
+    #[test]
+    fn of_two_bindings_to_one_export_the_second_takes_nothing_away() {
+        let mut index = Index::default();
+        let (one, two) = (binding("one"), binding("two"));
+        let (cluster, edge) = (one.cluster.clone(), export("edge"));
+        index.bind(&one, &edge, &[boats()], &[], Version(3));
+        index.bind(&two, &edge, &[], &[boats()], Version(5));
+        let seen = |index: &Index, at| index.was_served(&cluster, &edge, &boats(), Version(at));
+        assert!(seen(&index, 6));
+        index.unbind(&two, Version(7));
+        assert!(seen(&index, 8) && index.is_bound(&cluster, &edge));
+        index.bind(&two, &edge, &[], &[boats()], Version(9));
+        index.unbind(&one, Version(10));
+        assert!(!seen(&index, 11), "nobody serves them");
+        index.bind(&two, &edge, &[boats()], &[], Version(12));
+        assert!(seen(&index, 10) && !seen(&index, 11) && seen(&index, 12));
+    }
+
+    #[test]
+    fn what_comes_to_an_export_later_is_seen_from_then_on_and_the_rest_as_before() {
+        let mut index = Index::default();
+        let one = binding("one");
+        let (cluster, edge, ships) =
+            (one.cluster.clone(), export("edge"), KindId::new("sea.example", "ships"));
+        index.bind(&one, &edge, &[boats()], &[], Version(3));
+        index.bind(&one, &edge, &[boats(), ships.clone()], &[], Version(7));
+        assert!(index.was_served(&cluster, &edge, &boats(), Version(4)));
+        assert!(!index.was_served(&cluster, &edge, &ships, Version(6)));
+        assert!(index.was_served(&cluster, &edge, &ships, Version(7)));
+        // Offered no more, and then again: it was served all the time.
+        index.bind(&one, &edge, std::slice::from_ref(&ships), &[], Version(8));
+        index.bind(&one, &edge, &[boats(), ships], &[], Version(9));
+        assert!((3..12).all(|at| index.was_served(&cluster, &edge, &boats(), Version(at))));
+        assert!(index.former.is_empty() && index.bound[&cluster].len() == 2, "{index:?}");
+        index.was_always_so();
+        assert!(index.was_served(&cluster, &edge, &boats(), Version(0)));
     }
 
     #[test]
     fn what_could_not_be_stored_never_was() {
         let mut index = Index::default();
-        let (cluster, edge, other) = (ClusterId::new("mailbox"), export("edge"), export("other"));
-        let boats = KindId::new("sea.example", "boats");
-        index.bind(&cluster, &edge);
-        index.withhold(&cluster, &edge, vec![boats.clone()]);
+        let (one, two) = (binding("one"), binding("two"));
+        let (cluster, edge, other) = (one.cluster.clone(), export("edge"), export("other"));
+        index.bind(&one, &edge, &[boats()], &[], Version(2));
         index.note_emptying(&edge, true);
         index.written(Some(Version(2)), Version(1));
-        let before = format!("{:?}", (&index.bound, &index.former, &index.withheld, &index.emptying));
-        index.unbind(&cluster, &edge, Version(4));
-        index.bind(&cluster, &other);
+        let before = format!("{:?}", (&index.bound, &index.former, &index.emptying));
+        index.unbind(&one, Version(4));
+        index.bind(&two, &other, &[boats()], &[], Version(4));
         index.note_emptying(&edge, false);
         index.note_reference((Name::new("root"), Name::new("edge")), &other);
         index.written(Some(Version(3)), Version(2));
-        index.unbind(&cluster, &other, Version(6));
+        index.unbind(&two, Version(6));
         index.written(Some(Version(5)), Version(2));
         index.take_back(Version(3));
-        assert_eq!(format!("{:?}", (&index.bound, &index.former, &index.withheld, &index.emptying)), before);
+        assert_eq!(format!("{:?}", (&index.bound, &index.former, &index.emptying)), before);
         assert!(index.former_order.is_empty() && index.bindings.is_empty() && index.unstored.is_empty());
-        index.unbind(&cluster, &edge, Version(8));
+        index.unbind(&one, Version(8));
         index.written(Some(Version(7)), Version(8));
         index.take_back(Version(9));
-        assert!(!index.was_bound(&cluster, &edge, Version(9)), "what is stored stays");
+        assert!(!index.was_served(&cluster, &edge, &boats(), Version(9)), "what is stored stays");
     }
 
     #[test]
     fn what_is_remembered_of_the_past_is_bounded() {
         let mut index = Index::default();
         for number in 0..FORMER_LIMIT + 10 {
-            let cluster = ClusterId::new(&format!("c{}", number % 100));
-            index.bind(&cluster, &export("edge"));
-            index.unbind(&cluster, &export("edge"), Version(number as u64));
+            let of = Key { cluster: ClusterId::new(&format!("c{}", number % 100)), ..binding("one") };
+            let at = Version(number as u64);
+            index.bind(&of, &export(&format!("edge{number}")), &[boats()], &[], at);
+            index.unbind(&of, at);
         }
         assert_eq!(index.former.values().map(Vec::len).sum::<usize>(), FORMER_LIMIT);
+        assert!(index.exports.len() <= 2 * FORMER_LIMIT && index.kinds.len() == 1);
     }
 }

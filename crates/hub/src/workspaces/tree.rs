@@ -1,6 +1,6 @@
 //! The tree of workspaces: how one is made, found and taken away.
 
-use mailboat_machinery::{DeleteOptions, ListRequest, Machine, Status, Stored};
+use mailboat_machinery::{DeleteOptions, Emptied, ListRequest, Machine, Room, Status, Stored};
 use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, KindId};
 use serde_json::{Value, json};
@@ -53,6 +53,13 @@ pub(crate) fn resolve(machine: &Machine, reference: &str) -> Option<ClusterId> {
 pub(super) fn path_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
     let found = machine.get(&key(cluster, logical_cluster(), "", "cluster")).ok()?;
     found.text_at(&["metadata", "annotations", PATH]).map(std::borrow::Cow::into_owned)
+}
+
+/// The path of the topmost workspace in which a cluster stands, below the root: whoever has that has all that stands in it.
+pub(crate) fn tenant_of(machine: &Machine, cluster: &ClusterId) -> Option<String> {
+    let path = path_of(machine, cluster)?;
+    let end = path.match_indices(':').nth(1).map_or(path.len(), |(end, _)| end);
+    Some(path[..end].to_owned())
 }
 
 /// Whether a cluster was made for a workspace, as the cluster itself says. That the workspace says so proves nothing.
@@ -212,12 +219,14 @@ impl Round<'_, '_> {
             let own =
                 self.workspaces.universal.values().filter(|kind| !kind.namespaced && !is_last(&kind.id));
             let kinds: Vec<KindId> = own.map(|kind| kind.id.clone()).collect();
-            if self.delete_all(&id, kinds) {
+            if self.delete_all(&id, kinds).left {
                 self.machine.empty_namespaces(&id, self.moment);
                 self.machine.follow_definitions(&id, self.moment);
                 return;
             }
-            self.delete_all(&id, LAST.map(|resource| KindId::new(rbac::GROUP, resource)));
+            if self.delete_all(&id, LAST.map(|resource| KindId::new(rbac::GROUP, resource))).more {
+                return;
+            }
             let cluster = key(&id, logical_cluster(), "", "cluster");
             if let Ok(found) = self.machine.get(&cluster) {
                 let left = finalizers(&found, None, Some(EMPTIED_FIRST));
@@ -245,15 +254,14 @@ impl Round<'_, '_> {
         let _ = self.machine.delete(&at, &DeleteOptions::default(), self.moment);
     }
 
-    /// Deletes all objects of these kinds; whether something is left of them.
-    fn delete_all(&mut self, id: &ClusterId, kinds: impl IntoIterator<Item = KindId>) -> bool {
-        let mut left = false;
+    /// Deletes objects of these kinds, as many as go in one round.
+    pub(super) fn delete_all(&mut self, id: &ClusterId, kinds: impl IntoIterator<Item = KindId>) -> Emptied {
+        let (mut emptied, mut room) = (Emptied::default(), Room::default());
         for kind in kinds {
             let request = ListRequest { cluster: Some(id.clone()), kind, ..ListRequest::default() };
-            let deleted = self.machine.delete_collection(&request, &DeleteOptions::default(), self.moment);
-            left |= deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone));
+            emptied |= self.machine.delete_all(&request, &mut room, self.moment);
         }
-        left
+        emptied
     }
 }
 

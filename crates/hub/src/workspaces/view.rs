@@ -107,12 +107,15 @@ impl View {
             ListRequest { cluster: Some(cluster.clone()), kind: binding::kind(), ..ListRequest::default() };
         let bindings = machine.list(&request).map(|list| list.items).unwrap_or_default();
         let bound = |binding: &&Arc<Stored>| is_bound(&workspaces.index, binding, &self.export);
-        let Some(binding) = bindings.iter().find(bound) else { return false };
-        let said = binding.body();
-        let mut bound = said["status"]["boundResources"].as_array().into_iter().flatten();
-        bound.any(|bound| claims::kind_of(bound) == *kind)
-            || machine.get(&self.export).is_ok_and(|export| claims::allow(said, export.body(), kind, verb))
-            || (*kind == binding::kind() && READING.contains(&verb))
+        let export = machine.get(&self.export).ok();
+        // Of several bindings to one export, only one has its kinds.
+        bindings.iter().filter(bound).any(|binding| {
+            let said = binding.body();
+            let mut bound = said["status"]["boundResources"].as_array().into_iter().flatten();
+            bound.any(|bound| claims::kind_of(bound) == *kind)
+                || export.as_ref().is_some_and(|export| claims::allow(said, export.body(), kind, verb))
+                || (*kind == binding::kind() && READING.contains(&verb))
+        })
     }
 }
 
@@ -138,11 +141,10 @@ impl Seen {
                 .and_then(|marks| marks.get(&self.kind))
                 .is_some_and(|marks| marks.iter().any(|mark| mark.label == *label)),
             How::Waiting(_) => true,
-            How::Binding(_) => self.index.read().unwrap_or_else(PoisonError::into_inner).was_bound(
-                cluster,
-                &self.export,
-                machine.version(),
-            ),
+            How::Binding(_) => {
+                let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+                index.is_bound(cluster, &self.export)
+            }
         }
     }
 }
@@ -158,8 +160,7 @@ impl Within for Seen {
         match self.how {
             How::Own => {
                 let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-                index.was_bound(cluster, &self.export, at)
-                    && !index.is_withheld(cluster, &self.export, &self.kind)
+                index.was_served(cluster, &self.export, &self.kind, at)
             }
             How::Claimed(..) | How::Binding(_) | How::Waiting(_) => true,
         }

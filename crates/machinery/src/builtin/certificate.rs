@@ -20,6 +20,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "",
         resets: &[&["spec"], &["status"]],
+        prepared: true,
         keep: |new, old, _| {
             new["spec"] = old["spec"].clone();
             new["status"] = old["status"].clone();
@@ -29,6 +30,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "approval",
         resets: &[&["spec"], &["status", "certificate"]],
+        prepared: true,
         keep: |new, old, now_seconds| {
             date_conditions(new, old, now_seconds);
             let conditions = new["status"].get("conditions").cloned();
@@ -41,6 +43,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "status",
         resets: &[&["spec"], &["status", "conditions"]],
+        prepared: true,
         keep: |new, old, now_seconds| {
             new["spec"] = old["spec"].clone();
             keep_decisions(new, old);

@@ -19,6 +19,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "ephemeralcontainers",
         resets: &[],
+        prepared: true,
         keep: |new, old, _| {
             let containers = new["spec"].get(EPHEMERAL).cloned();
             new["spec"] = old["spec"].clone();
@@ -27,7 +28,7 @@ pub(super) const SECTIONS: &[Section] = &[
         },
         check: check_ephemeral,
     },
-    Section { name: "resize", resets: &[], keep: keep_but_resources, check: check_resize },
+    Section { name: "resize", resets: &[], prepared: true, keep: keep_but_resources, check: check_resize },
 ];
 
 /// What neither of the two writes.

@@ -7,7 +7,7 @@ use mailboat_object::wire::Part;
 use mailboat_object::{ClusterId, KindId, Name};
 use serde_json::{Value, json};
 
-use super::delete::{DeleteOptions, Deleted, mark, set_finalizers};
+use super::delete::{DeleteOptions, Deleted, Room, mark, set_finalizers};
 use super::{Held, ListRequest, Machine, WriteOptions};
 use crate::kind::{Column, Definition, Kind, Naming, Rules, ScalePaths, StatusRules};
 use crate::object::Stored;
@@ -131,8 +131,7 @@ impl Machine {
         if ours {
             let request =
                 ListRequest { cluster: Some(cluster.clone()), kind: id.clone(), ..ListRequest::default() };
-            let deleted = self.delete_collection(&request, &DeleteOptions::default(), moment);
-            if deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone)) {
+            if self.delete_all(&request, &mut Room::default(), moment).left {
                 return;
             }
             self.stop_serving(&cluster, &id);

@@ -42,11 +42,48 @@ pub struct Deleted {
     pub gone: bool,
 }
 
-/// What came of deleting many.
-#[derive(Clone, Debug, Default)]
-pub struct DeletedCollection {
-    /// Each object, in order.
-    pub objects: Vec<Deleted>,
+/// How much is deleted in one round: others wait as long as it takes, and until it is stored all of it is in memory.
+#[derive(Clone, Debug)]
+pub struct Room {
+    changes: usize,
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { changes: 500, bytes: 4 << 20 }
+    }
+}
+
+impl Room {
+    /// Whether there is some left.
+    pub fn is_left(&self) -> bool {
+        self.changes > 0 && self.bytes > 0
+    }
+
+    /// Takes room for one object of so many bytes. The first always goes in, however large.
+    pub fn take(&mut self, bytes: usize) {
+        *self = Self { changes: self.changes.saturating_sub(1), bytes: self.bytes.saturating_sub(bytes) };
+    }
+}
+
+/// What a round of deletions found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Emptied {
+    /// There was something.
+    pub found: bool,
+    /// Something is left that was held, or could not be looked at in this round.
+    pub left: bool,
+    /// There is more than goes in one round.
+    pub more: bool,
+}
+
+impl std::ops::BitOrAssign for Emptied {
+    fn bitor_assign(&mut self, other: Self) {
+        self.found |= other.found;
+        self.left |= other.left;
+        self.more |= other.more;
+    }
 }
 
 impl Deleted {
@@ -113,24 +150,26 @@ impl Machine {
         Ok(Deleted { object, gone: false })
     }
 
-    /// Deletes everything that a list finds, one by one; continue and limit of the list are looked at as well.
-    pub fn delete_collection(
-        &mut self,
-        list: &ListRequest,
-        options: &DeleteOptions,
-        moment: &mut Moment<'_>,
-    ) -> Result<DeletedCollection, Status> {
-        let found = self.list(list)?;
-        let mut deleted = DeletedCollection::default();
-        for object in found.items {
-            match self.delete(&object.key, options, moment) {
-                // Servers answer with what they found, not with what they made of it.
-                Ok(one) => deleted.objects.push(Deleted { object, gone: one.gone }),
-                Err(status) if status.code() == 404 => {}
-                Err(status) => return Err(status),
+    /// Deletes of what a list finds as much as there is room for.
+    pub fn delete_all(&mut self, list: &ListRequest, room: &mut Room, moment: &mut Moment<'_>) -> Emptied {
+        let mut emptied = Emptied::default();
+        let found = self.page(list).map(|page| page.items).unwrap_or_default();
+        for held in found {
+            emptied.found = true;
+            if !room.is_left() {
+                return Emptied { left: true, more: true, ..emptied };
+            }
+            let (before, bytes) = (self.version, held.json_bytes());
+            match self.delete(held.key(), &DeleteOptions::default(), moment) {
+                Ok(deleted) => emptied.left |= !deleted.gone,
+                Err(status) => emptied.left |= status.code() != 404,
+            }
+            // What goes already and is held costs no room: it would keep the rest from ever having its turn.
+            if self.version > before {
+                room.take(bytes);
             }
         }
-        Ok(deleted)
+        emptied
     }
 
     pub(super) fn delete_now(&mut self, live: &Arc<Stored>, options: &DeleteOptions) -> Deleted {

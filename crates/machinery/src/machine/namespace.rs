@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use mailboat_object::{ClusterId, Key, KindId, Name};
 
-use super::delete::{DeleteOptions, Deleted};
+use serde_json::Value;
+
+use super::delete::{DeleteOptions, Deleted, Emptied, Room};
 use super::{Held, ListRequest, Machine};
+use crate::builtin::NAMESPACE_FINALIZER;
 use crate::kind::Kind;
 use crate::object::Stored;
 use crate::random::Moment;
@@ -57,8 +60,8 @@ impl Machine {
         Some(Deleted { object, gone: false })
     }
 
-    /// Does once what the namespace controller does: deletes everything in namespaces that are going, and lets
-    /// those go that are empty. Tells how many changes that made; 0 means that nothing is left to do now.
+    /// Does once what the namespace controller does: deletes what stands in namespaces that are going, as much as goes in
+    /// one round, and lets those go that are empty. Tells how many changes that made; 0 means that nothing is left to do now.
     pub fn empty_namespaces(&mut self, cluster: &ClusterId, moment: &mut Moment<'_>) -> usize {
         let namespaces = KindId::new("", NAMESPACES);
         let going: Vec<Arc<Stored>> = self
@@ -69,16 +72,23 @@ impl Machine {
             .map(Held::get)
             .collect();
         let before = self.version();
+        let mut room = Room::default();
         for namespace in going {
-            self.empty_namespace(cluster, &namespace, moment);
+            self.empty_namespace(cluster, &namespace, &mut room, moment);
         }
         usize::try_from(self.version().0 - before.0).unwrap_or(usize::MAX)
     }
 
-    fn empty_namespace(&mut self, cluster: &ClusterId, namespace: &Arc<Stored>, moment: &mut Moment<'_>) {
+    fn empty_namespace(
+        &mut self,
+        cluster: &ClusterId,
+        namespace: &Arc<Stored>,
+        room: &mut Room,
+        moment: &mut Moment<'_>,
+    ) {
         let kinds: Vec<KindId> =
             self.kinds(cluster).filter(|kind| kind.namespaced).map(|kind| kind.id.clone()).collect();
-        let mut left = false;
+        let mut emptied = Emptied::default();
         for kind in kinds {
             let request = ListRequest {
                 cluster: Some(cluster.clone()),
@@ -86,20 +96,25 @@ impl Machine {
                 namespace: namespace.key.name.clone(),
                 ..ListRequest::default()
             };
-            let deleted = self.delete_collection(&request, &DeleteOptions::default(), moment);
-            left |= deleted.is_ok_and(|deleted| deleted.objects.iter().any(|deleted| !deleted.gone));
+            emptied |= self.delete_all(&request, room, moment);
         }
-        if left || is_empty(namespace) {
+        if emptied.left || is_empty(namespace) {
             return;
         }
         let mut body = namespace.body().clone();
-        if let Some(spec) = body["spec"].as_object_mut() {
-            spec.remove("finalizers");
+        if let Some(spec) = body["spec"].as_object_mut()
+            && let Some(Value::Array(held)) = spec.get_mut("finalizers")
+        {
+            held.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+            if held.is_empty() {
+                spec.remove("finalizers");
+            }
         }
-        if namespace.finalizers().is_empty() {
+        let emptied = namespace.with_body(body);
+        if emptied.finalizers().is_empty() && is_empty(&emptied) {
             self.take(&namespace.key);
-        } else {
-            self.put(namespace.with_body(body));
+        } else if emptied.body() != namespace.body() {
+            self.put(emptied);
         }
     }
 }

@@ -33,7 +33,9 @@ impl Writing<'_> {
             (Part::Whole, Some(_)) => put_back(body, &["status"], live.body().get("status")),
             (Part::Scale | Part::Token | Part::Whole | Part::Status, _) => {}
         }
-        if let Some(prepare) = rules.prepare {
+        if let Some(prepare) = rules.prepare
+            && self.section.is_none_or(|section| section.prepared)
+        {
             prepare(body, Some(live.body()));
         }
         let old = live.metadata();

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mailboat_object::{Key, Name, Uid, Version};
+use mailboat_object::{ClusterId, Key, Name, Uid, Version};
 
 use crate::object::Stored;
 use crate::packed::Texts;
@@ -33,6 +33,10 @@ impl Held {
     /// Whether it is the object of this key.
     pub(super) fn is(&self, key: &Key) -> bool {
         self.0.key == *key
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.0.key
     }
 
     pub(super) fn is_deleting(&self) -> bool {
@@ -103,7 +107,13 @@ pub(super) struct Log {
     bytes: usize,
     /// Everything after this version is remembered.
     floor: Version,
+    /// The last change of each cluster that is forgotten. Of all others nothing is that happened after `forgotten_before`.
+    forgotten: BTreeMap<ClusterId, Version>,
+    forgotten_before: Version,
 }
+
+/// Of so many clusters it is known at most up to where they are forgotten.
+const FORGOTTEN_MAX: usize = 16 * 1024;
 
 /// One change of one object.
 #[derive(Debug)]
@@ -182,6 +192,8 @@ impl Log {
             self.forget_first();
         }
         self.floor = self.floor.max(version);
+        self.forgotten_before = self.forgotten_before.max(version);
+        self.forgotten.retain(|_, last| *last > version);
     }
 
     /// Forgets the last change, if it happened at this version.
@@ -215,7 +227,20 @@ impl Log {
         if let Some(change) = self.changes.pop_front() {
             self.bytes -= change.bytes;
             self.floor = self.floor.max(change.version);
+            self.forgotten.insert(change.key.cluster.clone(), change.version);
+            if self.forgotten.len() > FORGOTTEN_MAX {
+                self.forget_where_forgotten();
+            }
         }
+    }
+
+    /// Of the clusters that changed the longest ago, it is no longer known up to where they are forgotten.
+    fn forget_where_forgotten(&mut self) {
+        let mut versions: Vec<Version> = self.forgotten.values().copied().collect();
+        let (_, middle, _) = versions.select_nth_unstable(FORGOTTEN_MAX / 2);
+        self.forgotten_before = self.forgotten_before.max(*middle);
+        let before = self.forgotten_before;
+        self.forgotten.retain(|_, last| *last > before);
     }
 
     /// About what the changes that rest take.
@@ -231,6 +256,12 @@ impl Log {
     /// Everything after this version is remembered.
     pub(super) fn floor(&self) -> Version {
         self.floor
+    }
+
+    /// Everything that happened in a cluster after this version is remembered. What others do there is no reason for it to
+    /// forget: one that changes every millisecond would otherwise end the watches of all that are quiet.
+    pub(super) fn floor_of(&self, cluster: &ClusterId) -> Version {
+        self.forgotten.get(cluster).copied().unwrap_or_default().max(self.forgotten_before)
     }
 
     /// What happened after a version, in order.

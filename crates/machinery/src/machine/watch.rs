@@ -147,10 +147,10 @@ impl Machine {
             watch.bookmark_due = false;
             events.push(WatchEvent::Bookmark { version: watch.at, initial_events_end: true });
         }
-        let floor = self.floor(&watch.request.kind);
+        let floor = self.floor_of(&watch.request.kind, watch.request.cluster.as_ref());
         if watch.at < floor {
             watch.over = true;
-            let message = format!("too old resource version: {} ({})", watch.at, floor.0 + 1);
+            let message = format!("too old resource version: {} ({})", watch.at, floor.0);
             events.push(WatchEvent::Error(Status::expired(message)));
             return events;
         }

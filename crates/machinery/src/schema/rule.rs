@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
-use kube_cel::cel::objects::{Key, Map, Value as CelValue};
+use kube_cel::cel::objects::{Key, Map, OptionalValue, Value as CelValue};
 use kube_cel::cel::{IdedExpr, Program};
 use mailboat_object::expression::{TooLarge, check_size};
 use serde_json::Value;
@@ -35,7 +35,7 @@ const MOST_JOINED_BYTES: u64 = 1 << 20;
 /// So much of a text is read in one step.
 const TEXT_STEP_BYTES: u64 = 4096;
 /// What reads a whole text, or a whole list, each time it is called.
-const READING: [&str; 15] = [
+const READING: [&str; 22] = [
     "contains",
     "matches",
     "find",
@@ -51,9 +51,16 @@ const READING: [&str; 15] = [
     "isSorted",
     "sum",
     "endsWith",
+    "ip",
+    "isIP",
+    "cidr",
+    "isCIDR",
+    "containsIP",
+    "containsCIDR",
+    "validate",
 ];
 /// What else a rule may call: functions whose cost and whose result do not outgrow their arguments.
-const FUNCTIONS: [&str; 21] = [
+const FUNCTIONS: [&str; 32] = [
     "size",
     "startsWith",
     "string",
@@ -75,6 +82,39 @@ const FUNCTIONS: [&str; 21] = [
     "least",
     "ceil",
     "floor",
+    "family",
+    "isLoopback",
+    "isUnspecified",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "prefixLength",
+    "masked",
+    "hasValue",
+    "value",
+    "orValue",
+];
+/// Functions whose names have two parts: what stands before the dot, and after it.
+const QUALIFIED: [(&str, &[&str]); 3] = [
+    ("ip", &["isCanonical"]),
+    ("optional", &["none", "of"]),
+    (
+        "format",
+        &[
+            "dns1123Label",
+            "dns1123LabelPrefix",
+            "dns1123Subdomain",
+            "dns1123SubdomainPrefix",
+            "dns1035Label",
+            "dns1035LabelPrefix",
+            "qualifiedName",
+            "labelValue",
+            "uuid",
+            "byte",
+            "date",
+            "datetime",
+        ],
+    ),
 ];
 /// What is said of rules that nobody looked at, because the value is wrong as it is.
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
@@ -93,6 +133,8 @@ struct Measured {
 /// One rule.
 pub(crate) struct Rule {
     condition: Measured,
+    /// The former value may be missing: it is one that says whether it is there.
+    optional_old: bool,
     text: String,
     message: Option<String>,
     /// What makes a better message of the value, if it can.
@@ -152,9 +194,6 @@ impl Rule {
     fn read(rule: &Value) -> Result<Self, LeftOut> {
         let text = rule["rule"].as_str().unwrap_or_default().trim();
         let condition = Measured::read(text)?;
-        if rule["optionalOldSelf"] == true {
-            return Err(LeftOut::TooMuch("optionalOldSelf is not known".to_owned()));
-        }
         // Where it cannot be used here, there still is the message.
         let explains = rule["messageExpression"].as_str().and_then(|text| Measured::read(text.trim()).ok());
         let reason = match rule["reason"].as_str() {
@@ -165,6 +204,7 @@ impl Rule {
         };
         Ok(Self {
             condition,
+            optional_old: rule["optionalOldSelf"] == true,
             text: text.to_owned(),
             message: rule["message"].as_str().map(|message| message.trim().to_owned()),
             explains,
@@ -206,6 +246,11 @@ impl Rule {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
             return refused(format!("Invalid value: {why}"));
         }
+        let former = self.optional_old.then(|| {
+            let former = old.map_or_else(OptionalValue::none, |old| OptionalValue::of(old.clone()));
+            CelValue::Opaque(Arc::new(former))
+        });
+        let old = former.as_ref().or(old);
         let message = || self.said(old, new, largest);
         let word = match self.reason {
             "FieldValueRequired" => "Required value",
@@ -350,7 +395,8 @@ impl Schema {
             let mut largest = Largest::default();
             let value = self.cel(id, new, &mut largest);
             let former = old.map(|old| self.cel(id, old, &mut largest));
-            let rules = node.rules().iter().filter(|rule| !rule.condition.old || former.is_some());
+            let applies = |rule: &&Arc<Rule>| !rule.condition.old || rule.optional_old || former.is_some();
+            let rules = node.rules().iter().filter(applies);
             for rule in rules {
                 if broken.is_full() {
                     return;
@@ -467,6 +513,13 @@ impl Shape {
             Expr::Struct(made) => self.known(false, &made.type_name),
             Expr::Call(call) => {
                 let operator = !call.func_name.starts_with(|first: char| first.is_ascii_alphabetic());
+                if let Some(space) = call.target.as_deref().and_then(|target| qualifier(target, bound)) {
+                    self.reads_text = true;
+                    let functions = QUALIFIED.iter().find(|(known, _)| *known == space);
+                    let known = functions.is_some_and(|(_, all)| all.contains(&call.func_name.as_str()));
+                    return self.known(known, &format!("{space}.{}", call.func_name))
+                        && call.args.iter().all(|argument| self.look(argument, bound));
+                }
                 let reads = READING.contains(&call.func_name.as_str());
                 self.reads_text |= reads;
                 let known = operator || reads || FUNCTIONS.contains(&call.func_name.as_str());
@@ -489,6 +542,13 @@ impl Shape {
             }
         }
     }
+}
+
+/// What stands before the dot of a function's name.
+fn qualifier<'e>(target: &'e IdedExpr, bound: &[&str]) -> Option<&'e str> {
+    let Expr::Ident(name) = &target.expr else { return None };
+    let is_known = QUALIFIED.iter().any(|(space, _)| space == name);
+    (is_known && !bound.contains(&name.as_str())).then_some(name)
 }
 
 #[cfg(test)]

@@ -68,6 +68,48 @@ fn a_namespace_goes_when_it_is_empty_and_takes_in_nothing_meanwhile() {
 }
 
 #[test]
+fn what_is_much_goes_in_many_rounds_and_what_is_held_keeps_nothing_else() {
+    let mut world = world();
+    for number in 0..1_300 {
+        let mut map = config_map(&format!("map-{number:04}"), json!({}));
+        if number < 600 {
+            map["metadata"]["finalizers"] = json!(["mailboat.dev/f"]);
+        }
+        world.create(&config_maps(), map).unwrap();
+    }
+    let namespace = cluster_scoped(&namespaces(), "default");
+    world.delete(&namespace, &DeleteOptions::default()).unwrap();
+    let mut rounds = Vec::new();
+    loop {
+        match world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment)) {
+            0 => break,
+            done => rounds.push(done),
+        }
+    }
+    assert_eq!(rounds, [500, 500, 300]);
+    assert_eq!(world.list(&config_maps()).len(), 600, "those are held");
+    assert!(world.machine.get(&namespace).is_ok());
+    for number in 0..600 {
+        let map = key(&config_maps(), &format!("map-{number:04}"));
+        world.merge(&map, &json!({ "metadata": { "finalizers": null } })).unwrap();
+    }
+    while world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment)) > 0 {}
+    assert_refused(world.machine.get(&namespace), 404, "NotFound");
+}
+
+#[test]
+fn what_is_large_goes_in_as_many_rounds_as_it_takes() {
+    let mut world = world();
+    for number in 0..10 {
+        let map = config_map(&format!("map-{number}"), json!({ "text": "x".repeat(1 << 20) }));
+        world.create(&config_maps(), map).unwrap();
+    }
+    world.delete(&cluster_scoped(&namespaces(), "default"), &DeleteOptions::default()).unwrap();
+    assert_eq!(world.act(|machine, moment| machine.empty_namespaces(&cluster(), moment)), 4);
+    assert_eq!(world.list(&config_maps()).len(), 6);
+}
+
+#[test]
 fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
     let mut world = world();
     let boats = KindId::new("example.dev", "boats");

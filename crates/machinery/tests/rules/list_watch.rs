@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mailboat_machinery::{
-    DeleteOptions, ListRequest, ListVersion, Settings, Stored, WatchEvent, WatchRequest, WatchStart, Within,
-    WriteOptions,
+    DeleteOptions, Flavor, ListRequest, ListVersion, Settings, Stored, WatchEvent, WatchRequest, WatchStart,
+    Within, WriteOptions,
 };
 use mailboat_object::{ClusterId, FieldSelector, Key, Version};
 use serde_json::json;
@@ -202,6 +202,57 @@ fn a_watch_from_what_is_forgotten_ends_in_an_error_of_its_own() {
     let mut compacted = world.machine.watch(watch(WatchStart::After(Version(3)))).unwrap();
     world.machine.compact(Version(4));
     assert_eq!(told(&world.machine.poll(&mut compacted, 99)), ["error 410 Expired"]);
+}
+
+#[test]
+fn a_quiet_watch_does_not_end_because_others_are_busy() {
+    let mut world = World::with(Settings { log_limit: 4, flavor: Flavor::Kcp, ..Settings::default() });
+    let busy = ClusterId::new("busy");
+    let kinds: Vec<_> = world.machine.kinds(&cluster()).cloned().collect();
+    world.machine.serve(&busy, kinds);
+    world.create(&config_maps(), config_map("before", json!({}))).unwrap();
+    let mut quiet = world.machine.watch(watch(WatchStart::After(world.machine.version()))).unwrap();
+    let mut late = world.machine.watch(watch(WatchStart::After(Version(1)))).unwrap();
+    let everywhere = WatchRequest { cluster: None, ..watch(WatchStart::After(world.machine.version())) };
+    let mut everywhere = world.machine.watch(everywhere).unwrap();
+    for number in 0..10 {
+        let key = Key { cluster: busy.clone(), ..key(&config_maps(), "") };
+        let body = config_map(&format!("map-{number}"), json!({}));
+        world.act(|machine, moment| machine.create(&key, body, &by("bob"), moment)).unwrap();
+    }
+    assert_eq!(
+        told(&world.machine.poll(&mut late, 99)),
+        ["error 410 Expired"],
+        "what it missed is forgotten"
+    );
+    assert_eq!(told(&world.machine.poll(&mut everywhere, 99)), ["error 410 Expired"]);
+    world.create(&config_maps(), config_map("after", json!({}))).unwrap();
+    assert_eq!(told(&world.machine.poll(&mut quiet, 99)), ["added after v13"]);
+    // Nor does anybody go on where something is missing.
+    for number in 0..5 {
+        world.create(&config_maps(), config_map(&format!("more-{number}"), json!({}))).unwrap();
+    }
+    assert_eq!(told(&world.machine.poll(&mut quiet, 99)), ["error 410 Expired"]);
+}
+
+#[test]
+fn where_clusters_are_forgotten_is_remembered_of_the_last_of_them() {
+    let mut world = World::with(Settings { log_limit: 1, flavor: Flavor::Kcp, ..Settings::default() });
+    let kinds: Vec<_> = world.machine.kinds(&cluster()).cloned().collect();
+    let mut watches = Vec::new();
+    for number in 0..17_000 {
+        let cluster = ClusterId::new(&format!("c{number}"));
+        world.machine.serve(&cluster, kinds.iter().cloned());
+        let key = Key { cluster: cluster.clone(), ..key(&config_maps(), "") };
+        let body = config_map("map", json!({}));
+        world.act(|machine, moment| machine.create(&key, body, &by("bob"), moment)).unwrap();
+        let request =
+            WatchRequest { cluster: Some(cluster), ..watch(WatchStart::After(world.machine.version())) };
+        watches.push(world.machine.watch(request).unwrap());
+    }
+    let polled = |watch: &mut _| told(&world.machine.poll(watch, 9));
+    assert_eq!(polled(&mut watches[0]), ["error 410 Expired"]);
+    assert_eq!(polled(&mut watches[16_000]), Vec::<String>::new());
 }
 
 #[test]

@@ -110,3 +110,89 @@ async fn nobody_says_to_what_he_is_bound_or_by_what_he_is_known_but_the_server()
     let (code, said) = world.asked(&alice(), Method::PATCH, &format!("{path}/status"), MERGE, &forged).await;
     assert_eq!((code, &said["status"]["identityHash"]), (200, &Value::Null), "{said}");
 }
+
+const BOATS: &str = "/apis/sea.example/v1/namespaces/default/boats";
+
+fn boat(name: &str) -> Value {
+    json!({ "apiVersion": "sea.example/v1", "kind": "Boat", "metadata": { "name": name } })
+}
+
+/// The names of the boats that the provider's view shows.
+async fn seen(world: &World, query: &str) -> (u16, Vec<String>) {
+    let view = "/services/apiexport/root:provider/boats/clusters/*/apis/sea.example/v1/boats";
+    let (code, said) = world.get(&admin(), &format!("{view}?{query}")).await;
+    let names = said["items"].as_array().into_iter().flatten();
+    (code, names.map(|boat| boat["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn a_second_binding_to_an_export_hides_nothing_of_the_first() {
+    let world = World::of(&["provider", "mine"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    world.bind("root:mine", "first", "root:provider", "boats", json!([])).await;
+    world.make("root:mine", BOATS, boat("one")).await;
+    // Both before and after the first by name.
+    for second in ["another", "second"] {
+        world.bind("root:mine", second, "root:provider", "boats", json!([])).await;
+        assert_eq!(world.condition("root:mine", second, "Ready").await.1, "NamingConflicts");
+        assert_eq!(seen(&world, "").await, (200, vec!["one".to_owned()]), "{second}");
+        let own =
+            format!("/services/apiexport/root:provider/boats/clusters/{}{BOATS}", world.id("root:mine").0);
+        let named = format!("of-{second}");
+        let (code, said) = world.asked(&admin(), Method::POST, &own, JSON, &boat(&named)).await;
+        assert_eq!(code, 201, "{said}");
+        let binding = format!("/clusters/root:mine{APIS}/apibindings/{second}");
+        assert_eq!(world.asked(&admin(), Method::DELETE, &binding, "", &Value::Null).await.0, 200);
+        world.tidy(&world.id("root:mine")).await;
+        assert_eq!(world.get(&admin(), &binding).await.0, 404);
+        assert_eq!(seen(&world, "").await, (200, vec![named.clone(), "one".to_owned()]), "{second} is gone");
+        let named = format!("{own}/{named}");
+        assert_eq!(world.asked(&admin(), Method::DELETE, &named, "", &Value::Null).await.0, 200);
+    }
+    assert_eq!(world.condition("root:mine", "first", "Ready").await.0, "True");
+}
+
+#[tokio::test]
+async fn a_view_shows_nothing_of_the_time_before_a_kind_was_bound() {
+    let world = World::of(&["provider", "mine"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "boats.sea.example" },
+        "spec": { "group": "sea.example", "scope": "Namespaced",
+            "names": { "plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } }] } });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    world.make("root:mine", definitions, definition).await;
+    world.make("root:mine", BOATS, boat("private")).await;
+    let before = world.hub.peek(|machine| machine.version().0);
+    // The loser of a conflict, which goes again, was never bound.
+    world.bind("root:mine", "loser", "root:provider", "boats", json!([])).await;
+    assert_eq!(world.condition("root:mine", "loser", "Ready").await.1, "NamingConflicts");
+    let loser = format!("/clusters/root:mine{APIS}/apibindings/loser");
+    assert_eq!(world.asked(&admin(), Method::DELETE, &loser, "", &Value::Null).await.0, 200);
+    world.tidy(&world.id("root:mine")).await;
+    let at = |version: u64| format!("resourceVersion={version}&resourceVersionMatch=Exact");
+    assert_eq!(seen(&world, &at(before)).await, (200, vec![]));
+    let own = format!("/clusters/root:mine{definitions}/boats.sea.example");
+    assert_eq!(world.asked(&admin(), Method::DELETE, &own, "", &Value::Null).await.0, 200);
+    world.tidy(&world.id("root:mine")).await;
+    assert_eq!(world.get(&admin(), &own).await.0, 404);
+    world.bind("root:mine", "boats", "root:provider", "boats", json!([])).await;
+    assert_eq!(world.condition("root:mine", "boats", "Ready").await.0, "True");
+    world.make("root:mine", BOATS, boat("shown")).await;
+    let shown = world.hub.peek(|machine| machine.version().0);
+    assert_eq!(seen(&world, &at(before)).await, (200, vec![]), "it was another's kind");
+    assert_eq!(seen(&world, &at(shown)).await, (200, vec!["shown".to_owned()]));
+    let view = "/services/apiexport/root:provider/boats/clusters/*/apis/sea.example/v1/boats";
+    let watched = ask(
+        Method::GET,
+        &format!("{view}?watch=true&timeoutSeconds=1&resourceVersion={before}"),
+        "",
+        String::new(),
+    );
+    let answer = handle(Arc::clone(&world.hub), Some(&admin()), watched).await;
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&body);
+    assert!(text.contains("shown") && !text.contains("private"), "{text}");
+}

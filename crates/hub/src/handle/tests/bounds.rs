@@ -277,3 +277,87 @@ async fn accounts_of_one_name_in_two_workspaces_do_not_share_turns() {
     let cluster = hub(Limits::default()).await;
     assert_eq!(cluster.asker(&account("cluster")), Asker::user("system:serviceaccount:default:syncer"));
 }
+
+#[tokio::test]
+async fn a_large_event_is_in_memory_once_for_all_who_watch_tables_of_it() {
+    let hub = hub_with_maps(Limits::default(), 1, 10).await;
+    let version = hub.peek(|machine| machine.version().0);
+    let (code, said) =
+        answered(&hub, ask(Method::PUT, &format!("{MAPS}/map-0"), "application/json", map(0, 500_000))).await;
+    assert_eq!(code, 200, "{said}");
+    let table = async |include: &str| {
+        let path = format!("{MAPS}?watch=true&resourceVersion={version}&includeObject={include}");
+        let request = Request::builder()
+            .uri(path)
+            .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+            .body(Full::<Bytes>::default());
+        let answer = handle(Arc::clone(&hub), Some(&admin()), request.unwrap()).await;
+        assert_eq!(answer.status(), 200);
+        let mut body = answer.into_body();
+        body.frame().await.unwrap().unwrap().into_data().unwrap()
+    };
+    let (first, second) = (table("Object").await, table("Object").await);
+    assert!(first.len() > 500_000, "{}", first.len());
+    assert_eq!(first.as_ptr(), second.as_ptr(), "it is the same memory");
+    let said: Value = serde_json::from_slice(&first).unwrap();
+    assert!(said["object"]["columnDefinitions"].is_array(), "the first line tells the columns");
+    let other: Value = serde_json::from_slice(&table("Metadata").await).unwrap();
+    assert!(other["object"]["rows"][0]["object"]["data"].is_null(), "another asked for less: {other}");
+}
+
+#[tokio::test]
+async fn rows_of_tables_come_one_by_one_and_tell_the_columns_once() {
+    let hub = hub_with_maps(Limits::default(), 1, 10).await;
+    let version = hub.peek(|machine| machine.version().0);
+    for number in 1..4 {
+        let (code, _) = answered(&hub, ask(Method::POST, MAPS, "application/json", map(number, 10))).await;
+        assert_eq!(code, 201);
+    }
+    let request = Request::builder()
+        .uri(format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={version}"))
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Full::<Bytes>::default());
+    let answer = handle(Arc::clone(&hub), Some(&admin()), request.unwrap()).await;
+    let mut body = BodyStream::new(answer.into_body());
+    let mut told = Vec::new();
+    while let Some(frame) = futures::StreamExt::next(&mut body).await {
+        let piece = frame.unwrap().into_data().unwrap();
+        let lines = piece.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let name = lines[0]["object"]["rows"][0]["cells"][0].as_str().unwrap_or_default().to_owned();
+        if name.starts_with("map-") {
+            told.push((name, lines[0]["object"]["columnDefinitions"].is_array()));
+        }
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told.iter().skip(1).all(|(_, columns)| !columns), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_deletion_of_many_has_memory_as_a_list_of_them_has() {
+    let list_bytes = Shares { all: 1 << 20, per_workspace: 1 << 20, per_user: 300_000 };
+    let hub = hub_with_maps(Limits { list_bytes, ..Limits::default() }, 5, 100_000).await;
+    let dry = || ask(Method::DELETE, &format!("{MAPS}?dryRun=All"), "", String::new());
+    let first = handle(Arc::clone(&hub), Some(&admin()), dry()).await;
+    assert_eq!(first.status(), 200);
+    let mut second = pin!(answered(&hub, dry()));
+    assert!(is_pending(&mut second), "there is no memory for two of them");
+    drop(first);
+    let (code, said) = second.await;
+    assert_eq!((code, said["items"].as_array().map(Vec::len)), (200, Some(5)));
+    let (code, said) = answered(&hub, ask(Method::DELETE, MAPS, "", String::new())).await;
+    assert_eq!((code, said["items"].as_array().map(Vec::len)), (200, Some(5)));
+    let (_, left) = answered(&hub, get(MAPS)).await;
+    assert_eq!(left["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_deletion_of_many_goes_in_rounds_and_leaves_none_out() {
+    let hub = hub_with_maps(Limits::default(), 1_100, 10).await;
+    let (code, said) =
+        answered(&hub, ask(Method::DELETE, &format!("{MAPS}?limit=0"), "", String::new())).await;
+    assert_eq!((code, said["items"].as_array().map(Vec::len)), (200, Some(1_100)));
+    let (_, left) = answered(&hub, get(MAPS)).await;
+    assert_eq!(left["items"], json!([]));
+}

@@ -99,7 +99,7 @@ impl World {
     }
 
     /// What the keeper does, until there is nothing left to do.
-    async fn tidy(&self, cluster: &ClusterId) {
+    pub(super) async fn tidy(&self, cluster: &ClusterId) {
         for _ in 0..20 {
             let round = self.hub.write(|machine, moment| {
                 let tidied = self.hub.tidy_workspaces(machine, cluster, moment);
@@ -491,4 +491,58 @@ async fn whoever_acts_as_another_is_let_in_as_that_other() {
             "{said}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_tenant_takes_no_more_watches_by_having_more_workspaces() {
+    let world = World::of(&["mine", "other"]).await;
+    for name in ["a", "b"] {
+        let child = workspace(name, &json!({ "type": { "name": "universal", "path": "root" } }));
+        world.make("root:mine", WORKSPACES, child).await;
+    }
+    let ids = ["root:mine", "root:mine:a", "root:mine:b", "root:other"].map(|path| world.id(path));
+    let hub = Arc::into_inner(world.hub)
+        .unwrap()
+        .with_limits(Limits { watches_per_tenant: 2, ..Limits::default() });
+    let hub = Arc::new(hub);
+    let watch = async |of: &ClusterId| {
+        let path =
+            format!("/clusters/{}/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=1", of.0);
+        let mut user = account(of);
+        user.groups.push("system:masters".to_owned());
+        handle(Arc::clone(&hub), Some(&user), ask(Method::GET, &path, "", String::new())).await
+    };
+    let held = [watch(&ids[0]).await, watch(&ids[1]).await];
+    assert!(held.iter().all(|answer| answer.status() == 200));
+    assert_eq!(watch(&ids[2]).await.status(), 429, "it stands below the same one");
+    assert_eq!(watch(&ids[3]).await.status(), 200, "another tenant has a share of his own");
+    drop(held);
+    // What a watch holds goes with its clock, which is told to stop.
+    tokio::task::yield_now().await;
+    assert_eq!(watch(&ids[2]).await.status(), 200);
+}
+
+#[tokio::test]
+async fn whoever_may_not_bind_an_export_learns_nothing_of_it_by_a_slice() {
+    let world = World::of(&["provider", "mine"]).await;
+    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
+    let bob = User::authenticated("bob", []);
+    world.rule("root:mine", "cluster-admin", &json!([user("bob")])).await;
+    let slices = "/clusters/root:mine/apis/apis.kcp.io/v1alpha1/apiexportendpointslices";
+    let slice = |path: &str, name: &str| {
+        json!({ "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExportEndpointSlice", "metadata": { "name": "s" },
+            "spec": { "export": { "path": path, "name": name } } })
+    };
+    for (path, name) in [("root:provider", "boats"), ("root:provider", "absent"), ("root:absent", "boats")] {
+        let (code, said) = world.asked(&bob, Method::POST, slices, JSON, &slice(path, name)).await;
+        assert_eq!(code, 403, "{said}");
+        let why = format!("no permission to bind to export {path}:{name}");
+        assert!(said["message"].as_str().unwrap_or_default().ends_with(&why), "{said}");
+    }
+    let (code, said) =
+        world.asked(&admin(), Method::POST, slices, JSON, &slice("root:provider", "boats")).await;
+    assert_eq!(code, 201, "{said}");
+    let patch = json!({ "metadata": { "labels": { "a": "b" } } });
+    let (code, said) = world.asked(&bob, Method::PATCH, &format!("{slices}/s"), MERGE, &patch).await;
+    assert_eq!(code, 200, "what it is of stays: {said}");
 }

@@ -163,3 +163,47 @@ fn all_rules_of_an_object_together_have_an_end() {
     assert_eq!(many.len(), 1, "{}", many.len());
     assert!(many[0].1.contains("running out of cost budget"), "{many:?}");
 }
+
+#[test]
+fn a_former_value_that_may_be_missing_says_whether_it_is_there() {
+    let rule = |text: &str| json!({ "rule": text, "optionalOldSelf": true, "message": "no" });
+    let length = |length: u64| json!({ "spec": { "length": length } });
+    let told = || [("spec".to_owned(), "Invalid value: no".to_owned())];
+    let schema = boats(&rule("oldSelf.hasValue() || self.length == 1"));
+    assert!(left_out(&schema).is_empty(), "{:?}", left_out(&schema));
+    assert_eq!(errors(&schema, &length(2), None), told(), "a new one begins at 1");
+    assert_eq!(errors(&schema, &length(1), None), []);
+    assert_eq!(errors(&schema, &length(2), Some(&length(1))), []);
+    let schema = boats(&rule("!oldSelf.hasValue() || oldSelf.value().length <= self.length"));
+    assert_eq!(errors(&schema, &length(2), None), []);
+    assert_eq!(errors(&schema, &length(2), Some(&length(3))), told());
+    let schema = boats(&rule("oldSelf.orValue(self).length == self.length"));
+    assert_eq!(errors(&schema, &length(2), None), []);
+    assert_eq!(errors(&schema, &length(2), Some(&length(3))), told());
+}
+
+#[test]
+fn addresses_and_formats_are_known_to_rules() {
+    for (rule, name, holds) in [
+        ("isIP(self.names[0])", "10.0.0.1", true),
+        ("isIP(self.names[0])", "10.0.0.256", false),
+        ("!isIP(self.names[0]) || ip(self.names[0]).family() == 6", "10.0.0.1", false),
+        ("ip.isCanonical(self.names[0])", "2001:DB8::1", false),
+        ("cidr('10.0.0.0/8').containsIP(self.names[0])", "10.1.2.3", true),
+        ("cidr('10.0.0.0/8').containsIP(self.names[0])", "11.1.2.3", false),
+        ("isCIDR(self.names[0]) && cidr(self.names[0]).prefixLength() <= 24", "10.0.0.0/28", false),
+        ("!format.dns1123Label().validate(self.names[0]).hasValue()", "boat", true),
+        ("!format.dns1123Label().validate(self.names[0]).hasValue()", "Boat_", false),
+    ] {
+        let schema = boats(&json!({ "rule": rule }));
+        assert!(left_out(&schema).is_empty(), "{rule}: {:?}", left_out(&schema));
+        let found = errors(&schema, &json!({ "spec": { "names": [name] } }), None);
+        assert_eq!(found.is_empty(), holds, "{rule} of {name}: {found:?}");
+        assert!(!found.iter().any(|(_, told)| told.contains("evaluation error")), "{rule}: {found:?}");
+    }
+    for unknown in
+        ["url(self.names[0]).getHost() == 'a'", "format.nothing().validate('a').hasValue()", "ip.none()"]
+    {
+        assert_eq!(left_out(&boats(&json!({ "rule": unknown }))).len(), 1, "{unknown}");
+    }
+}
