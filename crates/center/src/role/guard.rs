@@ -327,12 +327,25 @@ mod tests {
         let (mut guard, _, _) = having_seen_a_copy();
         let (shop, name) = (ClusterId::new("shop"), Name::new("shops"));
         let (mut knowledge, mut workspaces) = (Knowledge::new(), Workspaces::default());
-        let mut held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
+        let held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
             let mut orders = Vec::new();
-            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            let (given_up, newcomers, unanswered) = Default::default();
+            guard.hold(
+                Moment(1),
+                &knowledge.store,
+                workspaces,
+                (&given_up, &newcomers, &unanswered),
+                &mut orders,
+            );
             let told = guard.held.len();
             orders.clear();
-            guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
+            guard.hold(
+                Moment(1),
+                &knowledge.store,
+                workspaces,
+                (&given_up, &newcomers, &unanswered),
+                &mut orders,
+            );
             assert!(orders.is_empty() && guard.held.len() == told, "told once");
             told
         };
