@@ -229,6 +229,13 @@ impl Summaries {
         }
     }
 
+    /// What an edge's syncer says may be said of more than before, when it says the same once more.
+    pub fn leaves_unsaid(&mut self, id: &EdgeId) {
+        if let Some(edge) = self.edges.get_mut(id) {
+            edge.unsaid = true;
+        }
+    }
+
     /// What an edge's syncer last said.
     pub fn report(&self, id: &EdgeId) -> Option<&Report> {
         self.edges.get(id)?.report.as_ref()

@@ -33,10 +33,23 @@ fn edge(name: &str, env: &str) -> (Value, Value) {
     (target, location)
 }
 
+/// The environment of a placement whose selector cannot be understood.
+const MISSPELT: &str = "misspelt";
+
 fn placement(env: &str) -> Value {
+    let misspelt = json!({ "matchExpressions": [{ "key": "env", "operator": "in", "values": ["prod"] }] });
+    let selector = if env == MISSPELT { misspelt } else { json!({ "matchLabels": { "env": env } }) };
     json!({ "metadata": { "name": "shops" }, "spec": {
-        "locationSelectors": [{ "matchLabels": { "env": env } }],
+        "locationSelectors": [selector],
         "downsync": [{ "apiGroup": "", "resources": ["configmaps"], "labelSelectors": [{ "matchLabels": { "app": "shop" } }] }] } })
+}
+
+/// Where the placement goes, as the center wrote it.
+fn slice() -> Value {
+    json!({ "metadata": { "name": "shops", "ownerReferences": [
+            { "apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement", "name": "shops", "uid": "u" }] },
+        "destinations": [{ "cluster": "imw", "locationName": "at-florin", "syncTargetName": "florin",
+            "syncTargetUID": "uid-florin" }] })
 }
 
 /// Two edges, one placement, and two ConfigMaps of which one is meant; and what stands in the mailbox of florin.
@@ -57,7 +70,7 @@ fn world_of(env: &str, pages: &[&str], copies: Vec<Value>, caution: Threshold) -
         listed("imw", "synctargets.edge.kubestellar.io", vec![florin, guilder]),
         listed("imw", "locations.edge.kubestellar.io", vec![at_florin, at_guilder]),
         listed("wmw", "edgeplacements.edge.kubestellar.io", vec![placement(env)]),
-        listed("wmw", "singleplacementslices.edge.kubestellar.io", vec![]),
+        listed("wmw", "singleplacementslices.edge.kubestellar.io", vec![slice()]),
         listed("wmw", "namespaces", vec![namespace()]),
         listed("wmw", "configmaps", pages.iter().map(page).chain([other]).collect()),
         listed("mb-florin", "namespaces", vec![namespace()]),
@@ -129,6 +142,13 @@ fn a_placement_that_moves_creates_here_and_deletes_there() {
     let at_florin = before.why(&key("wmw", "configmaps", "shop", "page"), Some("florin")).unwrap();
     let hop = &at_florin.placements[0].edges[0].hops[0];
     assert!(hop.state.contains("as wanted"), "{hop:?}");
+}
+
+#[test]
+fn a_placement_whose_selector_cannot_be_understood_stays_where_it_is() {
+    let copies = || vec![copy_at_florin()];
+    let slipped = changes(&world("prod", copies()), &world(MISSPELT, copies()));
+    assert!(said(&slipped).is_empty(), "{slipped:?}");
 }
 
 #[test]

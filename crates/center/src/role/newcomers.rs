@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use mailboat_api::edge::SinglePlacement;
 use mailboat_api::names::group;
+use mailboat_engine::mark::Marked;
 use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_object::key::{ClusterId, Key, KindId, Name, Uid};
 use mailboat_object::object::Object;
@@ -113,10 +114,9 @@ impl CenterRole {
     fn remember(&mut self, cluster: &ClusterId, store: &Store) {
         let slices = KindId::new(group::EDGE, "singleplacementslices");
         for slice in store.range(cluster, &slices, None).into_iter().flatten() {
-            let Some(owner) = slice.owner_references().find(|owner| owner.kind == "EdgePlacement") else {
-                continue;
-            };
-            let placement = placement(cluster, &Name::new(&owner.name));
+            // Whoever may write there could say anything in one of their own.
+            let Marked::Ours(mark) = self.marks.read(slice) else { continue };
+            let placement = mark.origin.key;
             let Newcomers { waiting, unrecalled, .. } = &self.newcomers;
             if waiting.contains_key(&placement) || unrecalled.contains(&placement) {
                 let listed = slice.get(&["destinations"]);

@@ -248,6 +248,9 @@ impl Summing {
                 self.told(scene, &placement, &id, slot, source)
             };
             self.summaries.copy(&placement, &id, Some(told));
+            if scene.mailboxes.tells_of(slot) == Named::NotYet {
+                self.summaries.leaves_unsaid(uid);
+            }
             if let Some(bare) = self.bare.get_mut(&(placement.clone(), source.clone())) {
                 bare.remove(uid);
             }
