@@ -312,7 +312,7 @@ mod tests {
         let (mut guard, _, _) = having_seen_a_copy();
         let (shop, name) = (ClusterId::new("shop"), Name::new("shops"));
         let (mut knowledge, mut workspaces) = (Knowledge::new(), Workspaces::default());
-        let mut held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
+        let held = |guard: &mut Guard, knowledge: &Knowledge, workspaces: &mut Workspaces| {
             let mut orders = Vec::new();
             guard.hold(Moment(1), &knowledge.store, workspaces, &BTreeSet::new(), &mut orders);
             let told = guard.held.len();
