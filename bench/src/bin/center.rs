@@ -1,4 +1,5 @@
-//! Benchmark `center`: 100 placements of 20 objects, each to one percent of 100, 1,000 and 10,000 edges.
+//! Benchmark `center`: 100 placements of 20 objects, each to one percent of 100, 1,000 and 10,000 edges; and one placement, to all
+//! of 100 and 1,000 edges.
 //!
 //! The center is the shipped program, and a hub in memory, another process, is its server; nobody plays the edges' syncers.
 //! What one change costs is measured from outside: until its last write is seen through the views, in processor time of the
@@ -11,23 +12,25 @@
 //!
 //! Cases can be named as arguments (`edges-100`); without any, all are run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use mailboat_bench::Measurement;
-use mailboat_bench::center::users::{OBJECTS, SPARE, group_of, placements};
+use mailboat_bench::center::users::{OBJECTS, SPARE, group_of};
 use mailboat_bench::center::{CenterProcess, Event, Server, Users, Watching};
 use tokio::time::sleep;
 
 /// The program that is measured; `cargo xtask bench` builds it beside this one.
 const PROGRAM: &str = "mailboat";
-const CASES: [Case; 4] = [
-    Case { name: "edges-100", edges: 100, on_kcp: false },
-    Case { name: "edges-1000", edges: 1_000, on_kcp: false },
-    Case { name: "edges-10000", edges: 10_000, on_kcp: false },
-    Case { name: "kcp-50", edges: 50, on_kcp: true },
+const CASES: [Case; 6] = [
+    Case { name: "edges-100", edges: 100, placements: 100, on_kcp: false },
+    Case { name: "edges-1000", edges: 1_000, placements: 100, on_kcp: false },
+    Case { name: "edges-10000", edges: 10_000, placements: 100, on_kcp: false },
+    Case { name: "one-placement-100", edges: 100, placements: 1, on_kcp: false },
+    Case { name: "one-placement-1000", edges: 1_000, placements: 1, on_kcp: false },
+    Case { name: "kcp-50", edges: 50, placements: 50, on_kcp: true },
 ];
 /// Each change is made so often; the first is not counted.
 const ROUNDS: usize = 8;
@@ -50,11 +53,11 @@ fn main() -> Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut smallest = None;
+        let mut smallest: BTreeMap<bool, (&str, Costs)> = BTreeMap::new();
         for case in CASES.iter().filter(|case| cases.is_empty() || cases.iter().any(|one| one == case.name)) {
-            let beside = smallest.as_ref().filter(|_| !case.on_kcp);
+            let beside = smallest.get(&(case.placements == 1)).filter(|_| !case.on_kcp);
             let costs = measure(case, beside).await.context(case.name)?;
-            smallest.get_or_insert((case.name, costs));
+            smallest.entry(case.placements == 1).or_insert((case.name, costs));
         }
         Ok(())
     })
@@ -64,6 +67,8 @@ fn main() -> Result<()> {
 struct Case {
     name: &'static str,
     edges: usize,
+    /// Each goes to as many edges as the others.
+    placements: usize,
     on_kcp: bool,
 }
 
@@ -84,13 +89,13 @@ struct Costs {
 }
 
 async fn measure(case: &Case, smallest: Option<&(&str, Costs)>) -> Result<Costs> {
-    let Case { name: case, edges, on_kcp } = *case;
+    let Case { name: case, edges, placements, on_kcp } = *case;
     let program = mailboat_bench::program_beside(PROGRAM)?;
     let folder = tempfile::tempdir()?;
     let server =
         if on_kcp { Server::kcp().await? } else { Server::hub(&program, &folder.path().join("hub")).await? };
     let begun = Instant::now();
-    let users = Users::board(&server, edges).await?;
+    let users = Users::board(&server, edges, placements).await?;
     eprintln!("{case}: described after {:.1} s", begun.elapsed().as_secs_f64());
     let delivered = edges * OBJECTS;
     let start =
@@ -104,7 +109,7 @@ async fn measure(case: &Case, smallest: Option<&(&str, Costs)>) -> Result<Costs>
         eprintln!("{case}: the hub has {} MB resident", resident / 1_000_000);
     }
 
-    let costs = changes(&server, &users, &center, edges).await?;
+    let costs = changes(&server, &users, &center, (edges, placements)).await?;
     report(case, &costs, smallest)?;
     let resident = number(center.resident()?.now_bytes);
     measured(case, "resident memory after all that").value(resident / 1e6, "MB").print()?;
@@ -134,10 +139,15 @@ async fn measure(case: &Case, smallest: Option<&(&str, Costs)>) -> Result<Costs>
 }
 
 /// Flips a label there and back, and edits an object, some times each.
-async fn changes(server: &Server, users: &Users, center: &CenterProcess, edges: usize) -> Result<Costs> {
+async fn changes(
+    server: &Server,
+    users: &Users,
+    center: &CenterProcess,
+    (edges, placements): (usize, usize),
+) -> Result<Costs> {
     let mut watching = Watching::begin(users).await?;
-    let (joined, edited) = (8, 3);
-    let copies = edges / placements(edges);
+    let (joined, edited) = (8 % placements, 3 % placements);
+    let copies = edges / placements;
     let scene = (server, center);
     let (mut joins, mut leaves, mut edits) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {

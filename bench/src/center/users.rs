@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 use super::Server;
 use crate::hub::mailboxes;
 
-/// How many placements there are, each of which selects one percent of the edges; fewer where there are fewer edges.
-const PLACEMENTS: usize = 100;
 /// How many objects each of them places.
 pub const OBJECTS: usize = 20;
 /// The edge that no placement selects before its label is flipped.
@@ -31,8 +29,8 @@ pub struct Users {
 }
 
 impl Users {
-    /// Sets a center up, and describes so many edges and everything that goes there.
-    pub async fn board(server: &Server, edges: usize) -> Result<Self> {
+    /// Sets a center up, and describes so many edges and everything that goes there: each edge gets what one placement places.
+    pub async fn board(server: &Server, edges: usize, placements: usize) -> Result<Self> {
         let connection = server.connection.clone();
         mailboxes::set_up(&connection, &server.offer).await.context("the provider workspace")?;
         let root = connection.at("/clusters/root");
@@ -49,7 +47,6 @@ impl Users {
         }
         let [inventory, workload] = <[Cluster; 2]>::try_from(bound).ok().context("two workspaces")?;
         let users = Self { connection, inventory, workload };
-        let placements = placements(edges);
         let numbers = (0..edges).map(|number| (format!("edge-{number:05}"), group_of(number % placements)));
         let described = numbers.chain([(SPARE.to_owned(), "none".to_owned())]);
         all(described.map(|(name, group)| users.describe(name, group))).await?;
@@ -110,11 +107,6 @@ impl Users {
             } });
         put(&self.workload, group::EDGE, "edgeplacements", placement).await
     }
-}
-
-/// How many placements there are for so many edges.
-pub fn placements(edges: usize) -> usize {
-    PLACEMENTS.min(edges)
 }
 
 /// The label, namespace and name of a placement.

@@ -173,7 +173,7 @@ fn the_centers_manifest_calls_it_as_it_can_be_called_and_asks_for_no_rights() {
     let words = [&container["command"], &container["args"]];
     let words = words.into_iter().flat_map(|words| words.as_array().unwrap());
     let words: Vec<OsString> = words.map(|word| word.as_str().unwrap().into()).collect();
-    let Command::Center(read) = parse(&called::read(words.into_iter()).unwrap()).unwrap().command else {
+    let Command::Center(read) = parse(&called::read(words).unwrap()).unwrap().command else {
         panic!("another command");
     };
     let port = &container["ports"][0]["containerPort"];
