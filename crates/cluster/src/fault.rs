@@ -75,9 +75,8 @@ pub(crate) fn no_api_server(status: StatusCode, content_type: &str) -> Fault {
 fn kind_of(answer: &Answer<'_>, asked: &Asked<'_>, body: &StatusBody) -> FaultKind {
     let details = &body.details;
     let retry = || {
-        let after =
-            details.retry_after_seconds.filter(|s| *s > 0).map(Duration::from_secs).or(answer.retry_after);
-        FaultKind::Retry(after.map(|after| after.min(RETRY_AFTER_LIMIT)))
+        let said = details.retry_after_seconds.map(Duration::from_secs);
+        FaultKind::Retry(after(said).or(after(answer.retry_after)))
     };
     let has_cause = |reason: &str| details.causes.iter().any(|cause| cause.reason == reason);
     // etcd's and gRPC's own words for an object that the API server let pass and its store does not take.
@@ -208,11 +207,16 @@ fn without_status(answer: &Answer<'_>) -> Fault {
         404 => FaultKind::Unserved,
         410 => FaultKind::Expired,
         413 => FaultKind::TooLarge,
-        408 | 429 | 500.. => FaultKind::Retry(answer.retry_after.map(|after| after.min(RETRY_AFTER_LIMIT))),
+        408 | 429 | 500.. => FaultKind::Retry(after(answer.retry_after)),
         _ if html => return no_api_server(status, answer.content_type),
         _ => FaultKind::Invalid,
     };
     Fault::new(kind, format!("the server answered {status} without saying why"))
+}
+
+/// After how long a server wants to be asked again, if it says so. At once is no time: whoever cannot answer now does not mean that.
+fn after(said: Option<Duration>) -> Option<Duration> {
+    said.filter(|said| !said.is_zero()).map(|said| said.min(RETRY_AFTER_LIMIT))
 }
 
 /// One line of bounded length.

@@ -368,6 +368,20 @@ fn no_server_makes_us_wait_for_ever() {
 }
 
 #[test]
+fn no_server_is_asked_again_at_once() {
+    let none = Answer {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        content_type: "text/plain",
+        retry_after: Some(Duration::ZERO),
+        body: b"",
+    };
+    assert_eq!(classify(&none, &LIST).kind, RETRY);
+    let body = r#"{"kind":"Status","message":"busy","details":{"retryAfterSeconds":0}}"#;
+    let both = Answer { content_type: "application/json", body: body.as_bytes(), ..none };
+    assert_eq!(classify(&both, &LIST).kind, RETRY);
+}
+
+#[test]
 fn a_text_has_one_line_and_an_end() {
     let answer = status(503, &format!(r#""message":"line one\nline two {}""#, "x".repeat(5000)));
     let text = fault(&answer, &LIST).text;

@@ -57,7 +57,7 @@ impl Engine {
 
     /// How much is held in each table that tenants fill, by its name. For whoever wants to see that what went leaves nothing
     /// behind.
-    pub fn tables(&self) -> [(&'static str, usize); 17] {
+    pub fn tables(&self) -> [(&'static str, usize); 18] {
         [
             ("routes", self.routes.len()),
             ("route ids", self.route_ids.len()),
@@ -72,6 +72,7 @@ impl Engine {
             ("reads", self.fans.reads()),
             ("slots", self.slots.len()),
             ("awaited", self.waiting.len() + self.unlisted.len() + self.homeless.len() + self.untold.len()),
+            ("namespaces on their way", self.housing.len()),
             ("unshown reports", self.unshown.len()),
             ("scopes", self.breaker.len()),
             ("standings", self.standings.len()),
