@@ -194,7 +194,7 @@ async fn h25_a_server_that_takes_calls_and_answers_none_is_away_until_it_answers
             kinds.push(cluster.clone().call(create()).await.unwrap_err().kind);
         }
         let (retry, away) = (FaultKind::Retry(None), FaultKind::Away);
-        assert_eq!(kinds, [retry.clone(), retry, away.clone(), away]);
+        assert_eq!(kinds, [retry, retry, away, away]);
         hangs.store(false, Ordering::SeqCst);
         assert!(get(&cluster).await.is_ok());
     }

@@ -122,9 +122,9 @@ fn h28_mailboxes_that_come_and_go_leave_nothing_behind() {
         world.run_for(100);
         world.servers.remove(&mailbox);
         if n % 2 == 0 {
-            world.give_up()
+            world.give_up();
         } else {
-            world.give_up_as(FaultKind::Away)
+            world.give_up_as(FaultKind::Away);
         }
         world.run_for(100);
         let left = world.engine.slot_count();
