@@ -21,7 +21,7 @@ use crate::plan::{Action, Likeness, Permit, Plan, Proof, Slot, Telling, Verdict,
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{Reading, Settled, SlotId, SlotState, Written};
+use crate::slots::{Reading, Settled, SlotId, SlotState, Told, Written};
 use crate::want::{Delivery, StatusReturn};
 use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
@@ -182,6 +182,10 @@ impl Engine {
             }
         }
         if let Seen::Present(target) = &sight.target {
+            if let Some(passing) = state.passing.said() {
+                // It stands in its namespace.
+                passing.namespace = Told::Nothing;
+            }
             let hidden = state.record.odd.said().and_then(|odd| odd.hidden.take());
             if let Some(passing) = state.passing.said().filter(|_| hidden.is_some()) {
                 // It rested because nothing was to be seen of it.
