@@ -10,7 +10,7 @@ use mailboat_object::wire::{Abilities, Call, Fault, FaultKind, Reply, Verb};
 use tokio::sync::watch;
 
 use crate::catalog::{Catalog, Served};
-use crate::connection::{Connection, Location};
+use crate::connection::{Connection, Location, Silence};
 use crate::discovery::{Form, Known};
 use crate::fault::Asked;
 use crate::lines::Lines;
@@ -24,6 +24,7 @@ pub struct Cluster {
     location: Location,
     reach: Reach,
     known: Arc<Known>,
+    silence: Arc<Silence>,
 }
 
 /// How much of the world a path shows, and how it may be written. It follows from the path itself, so that
@@ -64,7 +65,7 @@ impl Cluster {
     }
 
     fn new(connection: Connection, location: Location, reach: Reach, known: Arc<Known>) -> Self {
-        Self { connection, location, reach, known }
+        Self { connection, location, reach, known, silence: Arc::default() }
     }
 
     /// This handle, sharing what `other` knows of served kinds. For the many workspaces that serve the same,
@@ -93,7 +94,7 @@ impl Cluster {
 
     async fn ask(&self, path: String, form: Form) -> Result<Box<[u8]>, Fault> {
         let plain = Plain::get(path, form.accept());
-        Ok(self.connection.call(&self.location, &plain, &Asked::default()).await?.body)
+        Ok(self.connection.call(&self.location, &plain, &Asked::default(), &self.silence).await?.body)
     }
 
     async fn carry_out(self, call: Call) -> Result<Reply, Fault> {
@@ -120,7 +121,7 @@ impl Cluster {
             kind_name: &served.kind_name,
             json_patch: matches!(call.verb, Verb::Json { .. }),
         };
-        self.connection.call(&self.location, &plain, &asked).await
+        self.connection.call(&self.location, &plain, &asked, &self.silence).await
     }
 
     async fn begin(self, read: Read) -> Result<Lines, Fault> {

@@ -2,6 +2,7 @@
 //! where that is safe.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -73,6 +74,27 @@ pub(crate) enum Location {
     Elsewhere(Origin, String),
 }
 
+/// So many calls in a row that are not answered in time, and whoever should answer them is away. An API server gives up what takes
+/// long before we do, and says so.
+const UNANSWERED_AT_MOST: u32 = 3;
+
+/// How many calls to one place were not answered in time since it last answered anything. It takes connections, and their pings are
+/// answered, as by a load balancer before a server that hangs.
+#[derive(Default)]
+pub(crate) struct Silence(AtomicU32);
+
+impl Silence {
+    fn is_broken(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Another call was not answered in time: what that means.
+    fn goes_on(&self) -> FaultKind {
+        let unanswered = self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if unanswered < UNANSWERED_AT_MOST { FaultKind::Retry(None) } else { FaultKind::Away }
+    }
+}
+
 /// A configuration is not read more often than this, however many requests are refused.
 const RENEW_PAUSE: Duration = Duration::from_secs(1);
 /// What is read of an answer that is not a success.
@@ -138,18 +160,32 @@ impl Connection {
     }
 
     /// Sends a request about one object (or discovery), and reads its whole answer.
-    pub(crate) async fn call(&self, to: &Location, plain: &Plain, asked: &Asked<'_>) -> Result<Reply, Fault> {
+    pub(crate) async fn call(
+        &self,
+        to: &Location,
+        plain: &Plain,
+        asked: &Asked<'_>,
+        silence: &Silence,
+    ) -> Result<Reply, Fault> {
         let settings = &self.0.settings;
         let begun = Instant::now();
         let mut attempt = 1;
         loop {
             let tried = tokio::time::timeout(settings.call_timeout, self.call_once(to, plain, asked));
             let error = match tried.await {
-                Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(error)) => error,
+                Ok(Ok(reply)) => {
+                    silence.is_broken();
+                    return Ok(reply);
+                }
+                Ok(Err(error)) => {
+                    if !matches!(error.fault.kind, FaultKind::Away | FaultKind::Retry(None)) {
+                        silence.is_broken();
+                    }
+                    error
+                }
                 Err(_) => {
                     let text = format!("{} did not answer within {:?}", self.server(), settings.call_timeout);
-                    SendError { fault: Fault::new(FaultKind::Retry(None), text), reached: true }
+                    SendError { fault: Fault::new(silence.goes_on(), text), reached: true }
                 }
             };
             let safe = !error.reached || plain.is_read();

@@ -54,7 +54,8 @@ pub(crate) fn classify(answer: &Answer<'_>, asked: &Asked<'_>) -> Fault {
                 .to_owned()
         }
         _ if body.message.is_empty() => format!("the server answered {}", answer.status),
-        _ => short(&body.message),
+        // A webhook's answer names no object, and so looks like one about access.
+        _ => refuser(&body.message).unwrap_or_else(|| short(&body.message)),
     };
     Fault::new(kind, text)
 }
@@ -75,9 +76,8 @@ pub(crate) fn no_api_server(status: StatusCode, content_type: &str) -> Fault {
 fn kind_of(answer: &Answer<'_>, asked: &Asked<'_>, body: &StatusBody) -> FaultKind {
     let details = &body.details;
     let retry = || {
-        let after =
-            details.retry_after_seconds.filter(|s| *s > 0).map(Duration::from_secs).or(answer.retry_after);
-        FaultKind::Retry(after.map(|after| after.min(RETRY_AFTER_LIMIT)))
+        let said = details.retry_after_seconds.map(Duration::from_secs);
+        FaultKind::Retry(after(said).or(after(answer.retry_after)))
     };
     let has_cause = |reason: &str| details.causes.iter().any(|cause| cause.reason == reason);
     // etcd's and gRPC's own words for an object that the API server let pass and its store does not take.
@@ -168,12 +168,12 @@ fn refusal(status: StatusCode, body: &StatusBody) -> String {
         format!("{} {:?}", if details.kind.is_empty() { "object" } else { &details.kind }, details.name)
     };
     if details.causes.is_empty() {
-        // Decoding errors quote the body after their first colon; what admission says is meant for people.
-        let said = match status {
-            StatusCode::BAD_REQUEST if !body.message.contains("admission webhook") => decoding(&body.message),
-            _ => short(&body.message),
+        let said = match refuser(&body.message) {
+            Some(refuser) => refuser,
+            None if status == StatusCode::BAD_REQUEST => decoding(&body.message),
+            None => unexplained(status, body),
         };
-        return format!("the server refuses {subject}: {said}");
+        return short(&format!("the server refuses {subject}: {said}"));
     }
     let mut shown: Vec<String> = Vec::new();
     for cause in &details.causes {
@@ -186,6 +186,41 @@ fn refusal(status: StatusCode, body: &StatusBody) -> String {
     shown.truncate(CAUSES_SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     short(&format!("the server refuses {subject}: {}{more}", shown.join("; ")))
+}
+
+/// Who refuses an object, of those that say why in words of their own. Policies and webhooks quote what they object to, so these
+/// words are left out: they stand in the server's own answer to whoever tries the same by hand.
+fn refuser(message: &str) -> Option<String> {
+    let named = |before: &str, quote: char| {
+        let (_, rest) = message.split_once(before)?;
+        let (name, _) = rest.split_once(quote)?;
+        // What a user gives a name of these has nothing else in it.
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-:/_".contains(c);
+        name.chars().all(plain).then(|| name.to_owned())
+    };
+    let webhook =
+        named("admission webhook \"", '"').map(|name| format!("admission webhook {name:?} denied it"));
+    let policy = || {
+        named("ValidatingAdmissionPolicy '", '\'')
+            .map(|name| format!("ValidatingAdmissionPolicy {name:?} denied it"))
+    };
+    let level =
+        || named("violates PodSecurity \"", '"').map(|name| format!("it violates PodSecurity {name:?}"));
+    let quota = || named("exceeded quota: ", ',').map(|name| format!("it exceeds the quota {name:?}"));
+    webhook.or_else(policy).or_else(level).or_else(quota)
+}
+
+/// What is left of a refusal that nobody can read apart: its reason, and which field it names.
+fn unexplained(status: StatusCode, body: &StatusBody) -> String {
+    let reason = if body.reason.is_empty() { status.to_string() } else { body.reason.clone() };
+    // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.field: …`
+    let field = body.message.split_once("typed patch object (").and_then(|(_, rest)| rest.split_once("): ."));
+    let field =
+        field.and_then(|(_, rest)| rest.split(": ").next()).filter(|path| !path.contains(['"', '=', ' ']));
+    match field {
+        Some(field) => format!("the apply does not fit the schema at .{field}"),
+        None => format!("{reason}; the server's own words are left out, as they may quote the object"),
+    }
 }
 
 fn decoding(message: &str) -> String {
@@ -208,11 +243,16 @@ fn without_status(answer: &Answer<'_>) -> Fault {
         404 => FaultKind::Unserved,
         410 => FaultKind::Expired,
         413 => FaultKind::TooLarge,
-        408 | 429 | 500.. => FaultKind::Retry(answer.retry_after.map(|after| after.min(RETRY_AFTER_LIMIT))),
+        408 | 429 | 500.. => FaultKind::Retry(after(answer.retry_after)),
         _ if html => return no_api_server(status, answer.content_type),
         _ => FaultKind::Invalid,
     };
     Fault::new(kind, format!("the server answered {status} without saying why"))
+}
+
+/// After how long a server wants to be asked again, if it says so. At once is no time: whoever cannot answer now does not mean that.
+fn after(said: Option<Duration>) -> Option<Duration> {
+    said.filter(|said| !said.is_zero()).map(|said| said.min(RETRY_AFTER_LIMIT))
 }
 
 /// One line of bounded length.

@@ -335,7 +335,54 @@ fn a_decoding_error_does_not_quote_the_body() {
         400,
         r#""message":"admission webhook \"no.example.com\" denied the request: boats only","reason":"BadRequest""#,
     );
-    assert!(fault(&webhook, &CONFIG_MAP).text.contains("boats only"));
+    let said = fault(&webhook, &CONFIG_MAP).text;
+    assert!(said.ends_with("admission webhook \"no.example.com\" denied it"), "{said}");
+}
+
+#[test]
+fn who_refuses_an_object_is_said_and_what_he_quotes_of_it_is_not() {
+    for (code, message, said) in [
+        (
+            403,
+            "admission webhook \\\"no.example.com\\\" denied the request: password hunter2 is weak",
+            "\"no.example.com\" denied it",
+        ),
+        (
+            422,
+            "boats \\\"pos\\\" is forbidden: ValidatingAdmissionPolicy 'short' with binding 'b' denied request: hunter2 is long",
+            "Policy \"short\" denied it",
+        ),
+        (
+            403,
+            "pods \\\"pos\\\" is forbidden: violates PodSecurity \\\"restricted:latest\\\": hunter2 (container)",
+            "violates PodSecurity \"restricted:latest\"",
+        ),
+        (
+            403,
+            "pods \\\"pos\\\" is forbidden: exceeded quota: small, requested: hunter2=1",
+            "exceeds the quota \"small\"",
+        ),
+        (
+            500,
+            "failed to create typed patch object (ns/pos; /v1, Kind=ConfigMap): .spec.port: expected number, got \\\"hunter2\\\"",
+            "schema at .spec.port",
+        ),
+        (422, "something of hunter2 and more", "may quote the object"),
+        (403, "admission webhook \\\"hunter2 is no name\\\" denied the request: x", "may quote the object"),
+    ] {
+        let body = format!(
+            r#""message":"{message}","reason":"Invalid","details":{{"name":"pos","kind":"configmaps"}}"#
+        );
+        let fault = fault(&status(code, &body), &CONFIG_MAP);
+        assert_eq!(fault.kind, FaultKind::Invalid, "{message}");
+        assert!(!fault.text.contains("hunter2") && fault.text.contains(said), "{}", fault.text);
+    }
+    // As kube-apiserver passes on what a webhook answers: without details.
+    let webhook = status(
+        403,
+        r#""message":"admission webhook \"no.example.com\" denied the request: hunter2","reason":"Forbidden""#,
+    );
+    assert_eq!(fault(&webhook, &CONFIG_MAP).text, "admission webhook \"no.example.com\" denied it");
 }
 
 #[test]
@@ -365,6 +412,20 @@ fn no_server_makes_us_wait_for_ever() {
         body: b"Too many requests, please try again later.",
     };
     assert_eq!(classify(&answer, &LIST).kind, FaultKind::Retry(Some(RETRY_AFTER_LIMIT)));
+}
+
+#[test]
+fn no_server_is_asked_again_at_once() {
+    let none = Answer {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        content_type: "text/plain",
+        retry_after: Some(Duration::ZERO),
+        body: b"",
+    };
+    assert_eq!(classify(&none, &LIST).kind, RETRY);
+    let body = r#"{"kind":"Status","message":"busy","details":{"retryAfterSeconds":0}}"#;
+    let both = Answer { content_type: "application/json", body: body.as_bytes(), ..none };
+    assert_eq!(classify(&both, &LIST).kind, RETRY);
 }
 
 #[test]

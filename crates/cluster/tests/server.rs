@@ -168,6 +168,38 @@ async fn a_connection_taken_out_of_service_finishes_its_watches_and_fails_nobody
     assert!(server.accepted() >= 5, "{} connections", server.accepted());
 }
 
+/// Its connections live, and each call would be tried for itself, for a minute.
+#[tokio::test]
+async fn h25_a_server_that_takes_calls_and_answers_none_is_away_until_it_answers_again() {
+    let hangs = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&hangs);
+    let server = Server::start(handler(move |_| {
+        let hangs = Arc::clone(&told);
+        async move {
+            if hangs.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            json(200, CONFIG_MAP)
+        }
+    }))
+    .await;
+    let settings = Settings { call_timeout: Duration::from_millis(300), ..Settings::default() };
+    let cluster = server.connect(settings).await.cluster();
+    assert!(get(&cluster).await.is_ok());
+    for _ in 0..2 {
+        hangs.store(true, Ordering::SeqCst);
+        let mut kinds = Vec::new();
+        for _ in 0..4 {
+            // Each handle to it knows the same.
+            kinds.push(cluster.clone().call(create()).await.unwrap_err().kind);
+        }
+        let (retry, away) = (FaultKind::Retry(None), FaultKind::Away);
+        assert_eq!(kinds, [retry, retry, away, away]);
+        hangs.store(false, Ordering::SeqCst);
+        assert!(get(&cluster).await.is_ok());
+    }
+}
+
 #[tokio::test]
 async fn a_peer_that_falls_silent_is_noticed_by_its_missing_pong() {
     // Between us and the server: a pipe that can be blocked without closing anything.

@@ -40,6 +40,8 @@ mod evidence;
 mod explain;
 mod faults;
 mod flights;
+mod gone;
+mod housing;
 mod looks;
 mod observe;
 mod report;
@@ -147,6 +149,13 @@ pub struct Engine {
     pub(crate) unlisted: HashMap<ClusterId, (Unlisted, BTreeSet<SlotId>), foldhash::fast::FixedState>,
     /// Slots that wait for their namespace to come or to be gone, by the namespace.
     pub(crate) homeless: BTreeMap<Key, BTreeSet<SlotId>>,
+    /// Namespaces that are being made, or were made and are not shown yet.
+    pub(crate) housing: BTreeMap<Key, housing::Housing>,
+    /// No write may leave: another process is at it. What would be written then is planned again.
+    shut: bool,
+    held_back: BTreeSet<SlotId>,
+    /// Clusters that are gone, to which calls are still under way.
+    gone: BTreeSet<ClusterId>,
     /// Slots whose source could not be told something, or looked at, by the cluster that is away.
     pub(crate) untold: BTreeMap<ClusterId, BTreeSet<SlotId>>,
     /// Reports that were answered and are not shown at their source yet: the version they made, and the slot.
@@ -213,6 +222,10 @@ impl Engine {
             waiting: BTreeMap::new(),
             unlisted: HashMap::default(),
             homeless: BTreeMap::new(),
+            housing: BTreeMap::new(),
+            shut: false,
+            held_back: BTreeSet::new(),
+            gone: BTreeSet::new(),
             untold: BTreeMap::new(),
             unshown: BTreeMap::new(),
             breaker,

@@ -73,6 +73,7 @@ impl Engine {
             ("slots", self.slots.len()),
             ("slots wanted in vain", self.contests.len()),
             ("awaited", self.waiting.len() + self.unlisted.len() + self.homeless.len() + self.untold.len()),
+            ("namespaces on their way", self.housing.len()),
             ("unshown reports", self.unshown.len()),
             ("scopes", self.breaker.len()),
             ("standings", self.standings.len()),

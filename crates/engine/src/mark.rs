@@ -7,11 +7,12 @@ mod text;
 use std::sync::Arc;
 
 use mailboat_object::digest::Digest;
-use mailboat_object::key::{Name, Uid};
+use mailboat_object::key::{Key, Name, Uid};
 use mailboat_object::object::Object;
 
 use serde_json::Value;
 
+use crate::mutation::{Mutation, broken};
 use crate::want::{Origin, Want};
 
 pub use last::{LAST_ANNOTATION, LastState, OnTheCopy};
@@ -40,6 +41,18 @@ pub struct Mark {
     /// The object is another's, and only some of its fields are ours: they go when they are no longer wanted, and the
     /// object stays.
     pub overlay: bool,
+}
+
+impl Mark {
+    /// Whether what bears it stays where it is when nobody wants it any more: our mark comes off, and nothing else. So does
+    /// every namespace, whatever its mark says: a server deletes with it all that stands in it, whoever put it there.
+    pub fn stays(&self, at: &Key) -> bool {
+        self.leave || self.overlay || (is_namespace(at) && !broken(Mutation::NamespacesGo))
+    }
+}
+
+fn is_namespace(at: &Key) -> bool {
+    at.kind.group().is_empty() && at.kind.resource() == "namespaces"
 }
 
 /// What the marks on an object say.

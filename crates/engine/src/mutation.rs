@@ -9,6 +9,8 @@ pub enum Mutation {
     ActOnTheEvent,
     /// A source that is gone takes our mark off what stays, without a fresh look.
     ReleaseOnTheEvent,
+    /// A namespace is deleted when nobody wants it any more, with all that stands in it.
+    NamespacesGo,
     /// What nobody claims is withdrawn before the configuration is known as a whole.
     HalfAConfiguration,
     /// A source of which nothing is known is taken for one that nobody selects.

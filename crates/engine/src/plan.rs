@@ -291,7 +291,7 @@ fn withdraw_ours(slot: &Slot<'_>, evidence: &Evidence, target: &Object, mark: &M
             Permit::Open => {}
         }
     }
-    let goes = if mark.leave || mark.overlay {
+    let goes = if mark.stays(slot.key) {
         // It was to stay, whatever becomes of its source or of the configuration: what we put on it goes.
         let looked = evidence.is_confirmed() || broken(Mutation::ReleaseOnTheEvent);
         looked.then(|| take_off(slot, target, mark))

@@ -264,7 +264,7 @@ impl Warrant {
     /// mark, is not to be left, and is not being deleted already.
     pub fn new(why: &Evidence, target: &Object, mark: &Mark, owner: &OwnerId) -> Option<Self> {
         let carries = why.is_confirmed() || broken(Mutation::ActOnTheEvent);
-        let goes = !mark.leave && !mark.overlay && !target.deleting;
+        let goes = !mark.stays(&target.key) && !target.deleting;
         (carries && mark.owner == *owner && goes).then(|| Self {
             uid: target.uid.clone(),
             version: target.version,

@@ -157,6 +157,10 @@ impl Oracle {
         if who == Who::Center && truth.edges.iter().any(|edge| edge.mailbox.as_ref() == Some(&key.cluster)) {
             self.told.entry(key.cluster.clone()).or_default().push((now, built_on));
         }
+        // It may hold what others put into it, and nobody can be sure that it does not.
+        if matches!(call.verb, Verb::Delete { .. }) && key.kind == kinds::namespaces() {
+            return Err(format!("a namespace was deleted: {key} by {who:?}"));
+        }
         let at_edge = truth.edges.iter().position(|edge| edge.cluster == key.cluster);
         if matches!(who, Who::Syncer(_)) && at_edge.is_none() && !kinds::comes_up(key) {
             return match &call.verb {

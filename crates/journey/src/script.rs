@@ -71,6 +71,10 @@ pub enum Step {
     TellMore(u8, u16),
     /// The further configuration is deleted.
     TellLess(u8),
+    /// Which namespaces an edge's syncer is to carry themselves, by their numbers as bits.
+    TellSpaces(u8, u8),
+    /// A user lets a placement carry all namespaces themselves, until it is written anew.
+    PlaceSpaces(u8),
     /// What an edge's syncer is to bring up, boats and ConfigMaps alike, by their numbers as bits.
     TellUp(u8, u16),
     /// Somebody confirms whatever an edge's syncer holds back.
@@ -208,6 +212,7 @@ impl Script {
         if center && dice.below(3) == 0 {
             lines.push((dice.number(at), Step::RejectClaims(dice.below(edges.into()))));
         }
+        Dice(Seeded(seed ^ 0x005a_ace5)).spaces(center, edges, at, &mut lines);
         lines.sort_by_key(|(at, _)| *at);
         Self { center, bound, edges, lines }
     }
@@ -326,6 +331,20 @@ impl Dice {
             lines.push((at, Step::Calendar(if self.below(2) == 0 { by } else { -by })));
             if self.below(3) > 0 {
                 lines.push((at + self.number(120_000), Step::Calendar(0)));
+            }
+        }
+    }
+
+    /// In half of the worlds namespaces are carried themselves, for a while.
+    fn spaces(&mut self, center: bool, edges: u8, end: u64, lines: &mut Vec<Line>) {
+        if self.below(2) == 0 {
+            for _ in 0..=self.below(4) {
+                let step = if center {
+                    Step::PlaceSpaces(self.below(PLACEMENTS))
+                } else {
+                    Step::TellSpaces(self.below(edges.into()), self.below(1 << 2))
+                };
+                lines.push((self.number(end), step));
             }
         }
     }

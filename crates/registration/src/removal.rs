@@ -53,10 +53,11 @@ impl Registration {
     }
 
     /// Whether an object at the edge is one that this syncer delivered and that goes with it. The label alone is not
-    /// enough: controllers copy labels along to what they make. What was delivered to stay, stays.
+    /// enough: controllers copy labels along to what they make. What was delivered to stay, stays, and so does a namespace,
+    /// with what others put into it.
     pub fn delivered(&self, object: &Object) -> bool {
         match StandardMarks::new(self.owner()).read(object) {
-            Marked::Ours(mark) => !mark.leave && !mark.overlay,
+            Marked::Ours(mark) => !mark.stays(&object.key),
             Marked::Others(_) | Marked::Nobodys => false,
         }
     }
@@ -84,17 +85,14 @@ impl Registration {
 /// Where delivered objects of a kind stand in the order of their removal: first what lives in others, then what others
 /// live by.
 pub fn rank(kind: &KindId) -> u8 {
-    match (kind.group(), kind.resource()) {
-        ("", "namespaces") => 2,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => 1,
-        _ => 0,
-    }
+    let defines = kind.group() == "apiextensions.k8s.io" && kind.resource() == "customresourcedefinitions";
+    u8::from(defines)
 }
 
 #[cfg(test)]
 mod tests {
     use mailboat_object::object::{ClusterOf, Keep, Limits, Place};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::mailbox::Mailbox;
@@ -121,12 +119,16 @@ mod tests {
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "menu", "namespace": "till",
             "uid": "u", "resourceVersion": "7", "labels": { "mailboat.dev/owner": owner },
             "annotations": { "mailboat.dev/mark": mark } } });
-        let (cluster, kind) = (registration().edge(), KindId::new("", "configmaps"));
+        decoded("configmaps", &body)
+    }
+
+    fn decoded(resource: &str, body: &Value) -> Object {
+        let (cluster, kind) = (registration().edge(), KindId::new("", resource));
         let place = Place {
             cluster: ClusterOf::One(&cluster),
             kind: &kind,
             api_version: "v1",
-            kind_name: "ConfigMap",
+            kind_name: "Thing",
             manager: "",
             keep: Keep::Head,
             limits: Limits::default(),
@@ -146,6 +148,20 @@ mod tests {
         ] {
             assert!(!registration.delivered(&copy(owner, on, leave)), "{why}");
         }
+    }
+
+    #[test]
+    fn a_namespace_that_was_delivered_stays_with_what_others_put_into_it() {
+        let registration = registration();
+        let mark = format!("namespaces//till,c,u,1,{}", mailboat_object::digest::Digest::NONE);
+        let namespace = decoded(
+            "namespaces",
+            &json!({ "metadata": { "name": "till", "uid": "u", "resourceVersion": "7",
+            "labels": { "mailboat.dev/owner": format!("syncer.{UID}") }, "annotations": { "mailboat.dev/mark": mark } } }),
+        );
+        let read = StandardMarks::new(registration.owner()).read(&namespace);
+        assert!(matches!(&read, Marked::Ours(mark) if !mark.leave), "{read:?}");
+        assert!(!registration.delivered(&namespace));
     }
 
     #[test]
@@ -179,6 +195,5 @@ mod tests {
     fn what_others_live_in_goes_last() {
         let rank = |group, resource| super::rank(&KindId::new(group, resource));
         assert!(rank("", "configmaps") < rank("apiextensions.k8s.io", "customresourcedefinitions"));
-        assert!(rank("apiextensions.k8s.io", "customresourcedefinitions") < rank("", "namespaces"));
     }
 }

@@ -39,6 +39,8 @@ pub struct Carrier {
     under_way: FuturesUnordered<UnderWay>,
     grounds: Grounds,
     gate: Option<Arc<Gate>>,
+    /// Something waits for the gate to open.
+    waits: bool,
     theirs: Option<Theirs>,
     instruments: Option<Arc<Instruments>>,
     lags: Lags,
@@ -48,6 +50,8 @@ pub struct Carrier {
 enum UnderWay {
     Calling(Ticket, Option<Sent>, BoxFuture<'static, Result<Reply, Fault>>),
     Looking(Ticket, BoxFuture<'static, Result<Look, Fault>>),
+    /// Nothing was sent: the gate is to open first.
+    Waiting(BoxFuture<'static, ()>),
 }
 
 impl Future for UnderWay {
@@ -60,6 +64,10 @@ impl Future for UnderWay {
                 (*ticket, Done::Called(reply, sent.take()))
             }
             Self::Looking(ticket, looking) => (*ticket, Done::Looked(ready!(looking.poll_unpin(context)))),
+            Self::Waiting(opening) => {
+                ready!(opening.poll_unpin(context));
+                (Ticket::default(), Done::Opened)
+            }
         };
         Poll::Ready(Answer { ticket, done })
     }
@@ -74,6 +82,8 @@ pub(crate) struct Answer {
 enum Done {
     Called(Result<Reply, Fault>, Option<Sent>),
     Looked(Result<Look, Fault>),
+    /// The gate opened, or never will.
+    Opened,
 }
 
 /// A write that is measured.
@@ -93,6 +103,7 @@ impl Carrier {
             under_way: FuturesUnordered::new(),
             grounds: Grounds::default(),
             gate: None,
+            waits: false,
             theirs: None,
             instruments: None,
             lags: Lags::default(),
@@ -199,7 +210,19 @@ impl Carrier {
 
     /// Whether a call or a look is under way.
     pub(crate) fn is_under_way(&self) -> bool {
-        !self.under_way.is_empty()
+        self.under_way.len() > usize::from(self.waits)
+    }
+
+    /// Lets the engine want writes only while they may leave. Each that waited at the gate would be held with its body, and its
+    /// slot with it, though another process has written it long ago.
+    fn heed_the_gate(&mut self) {
+        let Some(gate) = &self.gate else { return };
+        self.engine.writes_may_leave(gate.is_open());
+        if !self.waits && !gate.is_open() && !gate.is_closed() {
+            self.waits = true;
+            let gate = Arc::clone(gate);
+            self.under_way.push(UnderWay::Waiting(async move { gate.opens().await }.boxed()));
+        }
     }
 
     /// A call, sent if it may be.
@@ -230,6 +253,7 @@ impl Carrier {
     /// alone, because a future that shares them could not move between threads.
     pub(crate) async fn send_what_is_wanted(&mut self, followers: &mut Followers) -> Option<Instant> {
         loop {
+            self.heed_the_gate();
             let now = followers.now().mono;
             match self.engine.next(now.0, followers.store()) {
                 Next::Call(ticket, call) => self.send(ticket, call),
@@ -292,6 +316,7 @@ impl Carrier {
                 }
             }
             Done::Looked(found) => self.engine.looked(now, ticket, found),
+            Done::Opened => self.waits = false,
         }
         if self.engine.depth() == Depth::default() {
             self.lags.clear();
@@ -335,6 +360,34 @@ mod tests {
     use mailboat_object::wire::{Part, Verb};
 
     use super::*;
+
+    #[tokio::test]
+    async fn who_may_not_write_waits_for_that_once_and_is_woken_when_he_may() {
+        let engine =
+            Engine::new(OwnerId(Name::new("test")), Name::new("test"), Vec::new(), Options::default());
+        let (mut carrier, gate) = (Carrier::new(engine), Arc::new(Gate::new()));
+        carrier.gate(Arc::clone(&gate));
+        for _ in 0..1_000 {
+            carrier.heed_the_gate();
+        }
+        assert_eq!(
+            (carrier.under_way.len(), carrier.is_under_way()),
+            (1, false),
+            "nothing that a stop waits for"
+        );
+        assert!(carrier.answer().now_or_never().is_none());
+        gate.open_for(Duration::from_mins(1));
+        let answer = carrier.answer().await;
+        let store = mailboat_store::store::Store::new();
+        carrier.tell_all(answer, &Followers::new(store, mailboat_store::Settings::default(), 1));
+        carrier.heed_the_gate();
+        assert_eq!(carrier.under_way.len(), 0);
+        gate.close();
+        for _ in 0..3 {
+            carrier.heed_the_gate();
+        }
+        assert_eq!(carrier.under_way.len(), 0, "it never opens again");
+    }
 
     #[tokio::test]
     async fn what_is_anothers_to_write_is_never_sent_and_may_be_read() {

@@ -1,8 +1,8 @@
 //! The Lease of a role, kept in a task of its own, and the gate that every write passes.
 //!
-//! A standby is warm: it reads, evaluates and plans like a leader, and the first writes that it wants wait at the gate.
-//! When it opens they are not sent, since another process wrote meanwhile; they are answered as "try again", and what is
-//! wanted then is planned from what is known then.
+//! A standby is warm: it reads, evaluates and plans like a leader, and remembers which slots it would write. When the gate opens
+//! they are planned again, since another process wrote meanwhile. What was on its way when it shut, and the few calls of a role
+//! itself, wait at the gate; when it opens they are not sent, but answered as "try again".
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,13 +71,25 @@ enum State {
 }
 
 impl Gate {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { until: AtomicU64::new(0), state: watch::Sender::new(State::Standby), word: Mutex::default() }
     }
 
     /// Whether a write may leave at this very moment.
     pub fn is_open(&self) -> bool {
         clock().0 < self.until.load(Ordering::Acquire)
+    }
+
+    /// Whether it will never open again.
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.state.borrow() == State::Closed
+    }
+
+    /// Lets writes pass for so long.
+    #[cfg(test)]
+    pub(crate) fn open_for(&self, time: Duration) {
+        self.until.store((clock() + time).0, Ordering::Release);
+        self.state.send_replace(State::Leading);
     }
 
     /// What is known of the lease.
@@ -104,7 +116,7 @@ impl Gate {
     }
 
     /// Waits until writes may pass again, or never will.
-    async fn opens(&self) {
+    pub(crate) async fn opens(&self) {
         let mut state = self.state.subscribe();
         // The sender lives as long as we do.
         let _ = state.wait_for(|state| *state == State::Closed || self.is_open()).await;
@@ -141,7 +153,7 @@ impl Gate {
     }
 
     /// Lets those go who wait, without a write; nothing passes any more.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         self.until.store(0, Ordering::Release);
         self.state.send_replace(State::Closed);
     }
@@ -350,11 +362,6 @@ mod tests {
         Verb::Merge { body: Arc::from(&b"{}"[..]), manager: Name::new("m") }
     }
 
-    fn open_for(gate: &Gate, time: Duration) {
-        gate.until.store((clock() + time).0, Ordering::Release);
-        gate.state.send_replace(State::Leading);
-    }
-
     #[tokio::test]
     async fn a_shut_gate_sends_nothing_and_when_it_opens_what_waited_is_to_be_decided_anew() {
         let (gate, way) = (Arc::new(Gate::new()), Arc::new(Counting::default()));
@@ -367,7 +374,7 @@ mod tests {
         let waiting = tokio::spawn(passes(merge()));
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        open_for(&gate, Duration::from_mins(1));
+        gate.open_for(Duration::from_mins(1));
         let fault = waiting.await.ok().and_then(Result::err).map(|fault| fault.kind);
         assert_eq!(fault, Some(FaultKind::Retry(Some(Duration::ZERO))));
         assert_eq!(count.load(Ordering::SeqCst), 0, "what was wanted before is not sent");
@@ -383,7 +390,7 @@ mod tests {
     async fn a_write_that_is_not_answered_when_the_lease_ends_is_given_up() {
         let (gate, way) = (Arc::new(Gate::new()), Arc::new(Counting::default()));
         let count = Arc::clone(&way.0);
-        open_for(&gate, Duration::from_millis(300));
+        gate.open_for(Duration::from_millis(300));
         let given_up = pass(Some(Arc::clone(&gate)), way, call(merge())).await;
         assert_eq!(given_up.err().map(|fault| fault.kind), Some(FaultKind::Retry(None)));
         assert!(!gate.is_open(), "not before the gate is shut");

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use mailboat_api::edge::DeletePropagation;
 use mailboat_api::names::annotation;
 use mailboat_engine::mark::{MARK_ANNOTATION, Marks, OWNER_LABEL};
+use mailboat_engine::mutation::{Mutation, broken};
 use mailboat_engine::route::DestinationId;
 use mailboat_engine::want::{Adopt, Body, Delivery, Hold, Origin, Policy, StatusReturn, Withdrawal};
 use mailboat_object::catalog::{Catalog, Found};
@@ -69,6 +71,21 @@ impl Policies {
 pub fn adoption(source: &Object) -> Adopt {
     let asked = source.annotation(annotation::ON_CONFLICT);
     if asked.as_deref() == Some(annotation::ON_CONFLICT_ADOPT) { Adopt::Unmarked } else { Adopt::Never }
+}
+
+/// What becomes of a copy that is no longer wanted. A namespace stays whatever is asked for: it may hold what others put into it.
+pub fn withdrawal(kind: &KindId, asked: DeletePropagation) -> Withdrawal {
+    match asked {
+        DeletePropagation::Delete if !is_namespace(kind) || broken(Mutation::NamespacesGo) => {
+            Withdrawal::Delete
+        }
+        DeletePropagation::Delete | DeletePropagation::Orphan => Withdrawal::Leave,
+    }
+}
+
+/// Whether a kind is that of namespaces.
+pub fn is_namespace(kind: &KindId) -> bool {
+    kind.group().is_empty() && kind.resource() == "namespaces"
 }
 
 /// Where a copy comes from.

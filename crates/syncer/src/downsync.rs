@@ -16,7 +16,7 @@ use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 use serde_json::json;
 
-use crate::carry::{EDGE, Policies, adoption, body, origin, version};
+use crate::carry::{EDGE, Policies, adoption, body, is_namespace, origin, version, withdrawal};
 use crate::config::Options;
 use crate::config::merge::{Rule, Rules, together};
 use crate::marks::{NoMarks, SyncerMarks};
@@ -212,14 +212,12 @@ impl Downsync {
     fn policy(
         &self,
         source: &Object,
+        kind: &KindId,
         options: Options,
         delivery: Delivery,
         adopt: Adopt,
     ) -> Option<Arc<Policy>> {
-        let withdrawal = match options.propagation {
-            DeletePropagation::Delete => Withdrawal::Delete,
-            DeletePropagation::Orphan => Withdrawal::Leave,
-        };
+        let withdrawal = withdrawal(kind, options.propagation);
         self.policies.get(delivery, self.status_return(source, options), withdrawal, adopt)
     }
 
@@ -302,7 +300,7 @@ impl Route for Downsync {
             Adopt::Never if is_namespace(&slot.kind) && made_by_us(view.get(&slot)) => Adopt::Unmarked,
             asked => asked,
         };
-        let policy = self.policy(source, options, delivery, adopt);
+        let policy = self.policy(source, &slot.kind, options, delivery, adopt);
         let wants = policy.map(|policy| Want { slot, origin: origin(source), body: made, policy });
         Ok(wants.into_iter().collect())
     }
@@ -330,10 +328,6 @@ fn namespace(cluster: &ClusterId, name: &Name) -> Key {
         namespace: Name::EMPTY,
         name: name.clone(),
     }
-}
-
-fn is_namespace(kind: &KindId) -> bool {
-    kind.group().is_empty() && kind.resource() == "namespaces"
 }
 
 fn is_crd(kind: &KindId) -> bool {

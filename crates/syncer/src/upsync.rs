@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use mailboat_api::edge::DeletePropagation;
 use mailboat_engine::mark::{Marked, Marks};
 use mailboat_engine::route::{Destination, DestinationId, Route, RouteHead, Selected, Sources, View};
-use mailboat_engine::want::{Body, Delivery, Hold, StatusReturn, Want, Withdrawal};
+use mailboat_engine::want::{Body, Delivery, Hold, StatusReturn, Want};
 use mailboat_object::catalog::Found;
 use mailboat_object::key::{Key, KindId, Name};
 use mailboat_object::object::Object;
 use mailboat_store::interest::PlaceId;
 
-use crate::carry::{MAILBOX, Policies, adoption, body, origin, version};
+use crate::carry::{MAILBOX, Policies, adoption, body, origin, version, withdrawal};
 use crate::config::Options;
 use crate::config::merge::together;
 use crate::downsync::Surroundings;
@@ -99,10 +98,7 @@ impl Route for Upsync {
         // Where status is a subresource, a write of the object leaves it out.
         let with_status = matches!(mailbox.find(&shape.kind), Found::Served(served) if !served.status);
         let made = body(source, &shape, version(mailbox, &shape.kind), with_status)?;
-        let withdrawal = match options.propagation {
-            DeletePropagation::Delete => Withdrawal::Delete,
-            DeletePropagation::Orphan => Withdrawal::Leave,
-        };
+        let withdrawal = withdrawal(&shape.kind, options.propagation);
         let slot = Key {
             cluster: to.cluster.clone(),
             kind: shape.kind,

@@ -78,6 +78,37 @@ async fn a_namespace_travels_with_its_labels_only_if_it_is_selected_itself() {
     harbor
         .until_down(("v1", "Namespace", "", "ns-bare"), "with its labels", |copy| color(copy) == "blue")
         .await;
+
+    // One that is not selected itself any more stays with all that stands in it, also what others put there.
+    let kept = get(&harbor.down, whole.0, whole.1, whole.2, whole.3).await.unwrap();
+    create(&harbor.down, &config_map("ns-whole", "theirs", "x")).await;
+    patch(
+        &harbor.up,
+        ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "the-one"),
+        json!({ "spec": { "clusterScope": null } }),
+    )
+    .await;
+    let bare = |copy: &Value| copy["metadata"]["labels"].get("mailboat.dev/owner").is_none();
+    for name in ["ns-whole", "ns-bare"] {
+        let left = harbor.until_down(("v1", "Namespace", "", name), "let go of", bare).await;
+        assert_eq!(left["metadata"].get("deletionTimestamp"), None, "{left:#}");
+    }
+    let left = get(&harbor.down, whole.0, whole.1, whole.2, whole.3).await.unwrap();
+    assert_eq!(left["metadata"]["uid"], kept["metadata"]["uid"], "{left:#}");
+    for name in ["map", "theirs"] {
+        let there = get(&harbor.down, "v1", "ConfigMap", "ns-whole", name).await;
+        assert!(there.is_some(), "{name} went with its namespace");
+    }
+
+    // Selected again, it is ours to take: nobody else has written it since.
+    patch(
+        &harbor.up,
+        ("edge.kubestellar.io/v2alpha1", "SyncerConfig", "", "the-one"),
+        json!({ "spec": { "clusterScope": [{ "group": "", "resource": "namespaces", "apiVersion": "v1",
+            "objects": ["ns-whole"] }] } }),
+    )
+    .await;
+    harbor.until_down(whole, "ours again", |copy| !bare(copy)).await;
     harbor.moor().await;
 }
 

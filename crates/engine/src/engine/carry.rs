@@ -4,12 +4,13 @@ use std::collections::{btree_map, hash_map};
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::Key;
-use mailboat_object::wire::{Call, Fault, Reply};
+use mailboat_object::wire::{Call, Fault, FaultKind, Reply};
 use mailboat_store::seen::Seen;
 use mailboat_store::store::Store;
 
 use super::faults::Hand;
 use super::flights::{Aims, Flight};
+use super::housing::Housing;
 use super::settle::scope_of;
 use super::sight::{Sight, WantedHere, namespace_of};
 use super::{Engine, Next, Notice};
@@ -20,7 +21,7 @@ use crate::plan::{Action, Likeness, Permit, Plan, Proof, Slot, Telling, Verdict,
 use crate::queue::Urgency;
 use crate::record::Record;
 use crate::route::View;
-use crate::slots::{Reading, Settled, SlotId, SlotState, Written};
+use crate::slots::{Reading, Settled, SlotId, SlotState, Told, Written};
 use crate::want::{Delivery, StatusReturn};
 use crate::warrant::{Evidence, LOOK_AGAIN_AFTER};
 
@@ -110,16 +111,23 @@ impl Engine {
     ) -> Option<Next> {
         let flight = self.flights.end(ticket)?;
         let id = flight.slot;
+        if flight.work == Work::Act(Action::EnsureNamespace) {
+            let exists = |fault: &Fault| fault.kind == FaultKind::Exists;
+            self.housed(&flight.at, reply.as_ref().map_or_else(exists, |_| true));
+        }
         if let Some(state) = self.slots.get_mut(id) {
             state.under_way = false;
             state.again = false;
+        }
+        if self.went_with_its_cluster(id) {
+            return None;
         }
         let follow_up = match reply {
             Ok(reply) => {
                 self.cluster_answers(&flight.at.cluster);
                 self.succeeded(now, store, id, flight, &reply)
             }
-            Err(fault) => self.failed(now, &flight, &fault),
+            Err(fault) => self.failed(now, ticket, &flight, &fault),
         };
         if let Some((work, call)) = follow_up {
             return Some(self.launch(now, id, work, call, Aims::default()));
@@ -174,6 +182,10 @@ impl Engine {
             }
         }
         if let Seen::Present(target) = &sight.target {
+            if let Some(passing) = state.passing.said() {
+                // It stands in its namespace.
+                passing.namespace = Told::Nothing;
+            }
             let hidden = state.record.odd.said().and_then(|odd| odd.hidden.take());
             if let Some(passing) = state.passing.said().filter(|_| hidden.is_some()) {
                 // It rested because nothing was to be seen of it.
@@ -208,6 +220,7 @@ impl Engine {
             self.untold.entry(cluster.clone()).or_default().insert(id);
         }
         let decided = self.decide(now, store, id, &sight);
+        let decided = self.one_makes_the_namespace(id, decided);
         self.notice(id, &decided.verdict);
         if decided.verdict != Verdict::Acting
             && let Some(source) = sight.source.as_deref().filter(|source| self.waits_for_us(source))
@@ -253,9 +266,21 @@ impl Engine {
                 self.rest_for(now, id, LOOK_AGAIN_AFTER, why);
                 self.plan_later(id, Urgency::Listed);
             }
+            Some(action) if self.shut && action.writes() => drop(self.held_back.insert(id)),
             Some(action) => return self.carry_out(now, store, id, &sight, action),
         }
         None
+    }
+
+    /// Whether writes may leave from now on. A process that may not write plans like one that may, keeps no more of it than which
+    /// slots are concerned, and plans these again when it may: by then they may be as wanted.
+    pub fn writes_may_leave(&mut self, may: bool) {
+        self.shut = !may;
+        if may {
+            for slot in std::mem::take(&mut self.held_back) {
+                self.plan_later(slot, Urgency::Live);
+            }
+        }
     }
 
     /// Whether a slot was as wanted when it was last looked at, and nothing about it has changed since.
@@ -396,6 +421,9 @@ impl Engine {
             state.under_way = true;
         }
         let at = call.key.clone();
+        if work == Work::Act(Action::EnsureNamespace) {
+            self.housing.insert(at.clone(), Housing::UnderWay);
+        }
         Next::Call(self.flights.begin(Flight { slot, work, at, aims, since: now }), call)
     }
 
@@ -416,6 +444,8 @@ impl Engine {
             }
             self.slots.remove(id);
             self.bodies.let_go(id);
+            self.held_back.remove(&id);
+            self.housing.remove(&namespace_of(&key));
             self.await_nothing(id, &key);
         }
     }

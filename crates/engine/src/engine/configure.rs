@@ -19,6 +19,7 @@ impl Engine {
     /// Names a cluster that may be written, and how.
     pub fn cluster(&mut self, cluster: ClusterId, abilities: Abilities) {
         self.away.remove(&cluster);
+        self.gone.remove(&cluster);
         self.try_again(&cluster);
         self.clusters.insert(cluster, abilities);
     }

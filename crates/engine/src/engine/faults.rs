@@ -3,12 +3,13 @@
 
 use std::fmt;
 use std::hash::BuildHasher;
+use std::time::Duration;
 
 use mailboat_object::digest::Digest;
 use mailboat_object::key::{ClusterId, Key};
 use mailboat_object::wire::{Call, Fault, FaultKind};
 
-use super::carry::Work;
+use super::carry::{Ticket, Work};
 use super::flights::Flight;
 use super::{Away, Engine};
 use crate::fans::RouteIndex;
@@ -51,7 +52,13 @@ impl fmt::Display for Hand<'_> {
 
 impl Engine {
     /// What becomes of a call that failed; what is called next about its slot, if something is.
-    pub(super) fn failed(&mut self, now: u64, flight: &Flight, fault: &Fault) -> Option<(Work, Call)> {
+    pub(super) fn failed(
+        &mut self,
+        now: u64,
+        ticket: Ticket,
+        flight: &Flight,
+        fault: &Fault,
+    ) -> Option<(Work, Call)> {
         let (id, work, intent) = (flight.slot, &flight.work, flight.aims.intent);
         if matches!(fault.kind, FaultKind::Conflict | FaultKind::NotFound)
             && let Some(state) = self.slots.get_mut(id)
@@ -82,9 +89,14 @@ impl Engine {
             // The server does not remember so far back, and never will again.
             FaultKind::Expired if self.cannot_look_before(now, id, work) => {}
             // It is made first, unless that was tried already.
-            FaultKind::NoNamespace if self.lacks_namespace(id) => {}
+            FaultKind::NoNamespace
+                if self.lacks_namespace(id, ticket) && self.first_attempt(id, &fault.text) => {}
             // Somebody else made it.
-            FaultKind::Exists if *work == Work::Act(Action::EnsureNamespace) && self.has_namespace(id) => {}
+            FaultKind::Exists if *work == Work::Act(Action::EnsureNamespace) => {
+                if let Some(passing) = self.slots.get_mut(id).and_then(|state| state.passing.said()) {
+                    passing.namespace = Told::Nothing;
+                }
+            }
             FaultKind::Away if self.cluster_away(now, id, &flight.at.cluster, &fault.text) => {}
             // Nobody said how it is reached: the slot waits for that.
             FaultKind::Away => {}
@@ -92,10 +104,9 @@ impl Engine {
             FaultKind::Conflict | FaultKind::Exists if self.first_attempt(id, &fault.text) => {
                 return flight.read_again(Work::ReadAgain);
             }
-            FaultKind::Retry(Some(after)) => {
-                let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                self.rest_for(now, id, after.min(self.options.back_off_most), &fault.text);
-            }
+            // At once, by whoever let nothing pass a moment ago: no server asks for that.
+            FaultKind::Retry(Some(Duration::ZERO)) => self.rest_for(now, id, 0, &fault.text),
+            FaultKind::Retry(Some(after)) => self.rest_at_least(now, id, after, &fault.text),
             // H43: what the server refuses is said once and tried rarely, until somebody changes it.
             FaultKind::Invalid | FaultKind::TooLarge | FaultKind::Forbidden | FaultKind::Bug => {
                 self.rest(now, id, &fault.text);
@@ -147,24 +158,25 @@ impl Engine {
         let delay = match fault.kind {
             // Somebody was faster: it is decided anew at once, from what stands there now.
             FaultKind::Conflict if attempt == 0 => return flight.read_again(Work::ReadSource),
-            FaultKind::Retry(Some(after)) => {
-                u64::try_from(after.as_millis()).unwrap_or(u64::MAX).min(self.options.back_off_most)
-            }
-            _ => {
-                let delay = self.options.back_off(attempt);
-                delay / 2 + jitter(&state.key, attempt, delay)
-            }
+            FaultKind::Retry(Some(Duration::ZERO)) => 0,
+            FaultKind::Retry(Some(after)) => self.options.pause_of(&state.key, attempt, after),
+            _ => self.options.pause_of(&state.key, attempt, Duration::ZERO),
         };
-        state.passing.silent_until = now + delay;
+        self.slots.get_mut(id)?.passing.silent_until = now + delay;
         None
     }
 
     /// Puts a slot off, longer each time.
     pub(super) fn rest(&mut self, now: u64, id: SlotId, why: &str) {
+        self.rest_at_least(now, id, Duration::ZERO, why);
+    }
+
+    /// The same, and no shorter than its server asks for: a server that asks everybody to come back after a second, whatever
+    /// it is that it cannot do, would be asked every second, by all of them at once.
+    fn rest_at_least(&mut self, now: u64, id: SlotId, after: Duration, why: &str) {
         let Some(state) = self.slots.get_mut(id) else { return };
-        let delay = self.options.back_off(state.passing.attempts);
+        let delay = self.options.pause_of(&state.key, state.passing.attempts, after);
         state.passing.attempts = state.passing.attempts.saturating_add(1);
-        let delay = delay / 2 + jitter(&state.key, state.passing.attempts, delay);
         self.rest_for(now, id, delay, why);
     }
 
@@ -184,19 +196,6 @@ impl Engine {
             let lane = fan.map_or(RouteIndex(u32::MAX), |fan| self.lane(fan));
             self.plans.push_later(id, lane, until);
         }
-    }
-
-    /// Notes that a slot's namespace is missing; false if it has none, or if that was noted already.
-    fn lacks_namespace(&mut self, id: SlotId) -> bool {
-        let Some(state) = self.slots.get_mut(id) else { return false };
-        !state.key.namespace.is_empty()
-            && std::mem::replace(&mut state.passing.namespace, Told::Missing) == Told::Nothing
-    }
-
-    /// Notes that a slot's namespace is there after all; false if nothing else was noted.
-    fn has_namespace(&mut self, id: SlotId) -> bool {
-        let Some(state) = self.slots.get_mut(id) else { return false };
-        std::mem::take(&mut state.passing.namespace) == Told::Missing
     }
 
     fn first_attempt(&mut self, id: SlotId, why: &str) -> bool {
@@ -295,6 +294,13 @@ impl Engine {
 impl super::Options {
     fn back_off(&self, attempts: u8) -> u64 {
         self.back_off_first.saturating_mul(1 << attempts.min(20)).min(self.back_off_most)
+    }
+
+    /// How long to wait after so many failures, if its server asks for so long at least. Never all at the same moment.
+    fn pause_of(&self, key: &Key, attempts: u8, after: Duration) -> u64 {
+        let delay = self.back_off(attempts);
+        let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).min(self.back_off_most);
+        (delay / 2 + jitter(key, attempts, delay)).max(after + jitter(key, attempts, after))
     }
 
     /// How long what another hand undid so often is left as it is.

@@ -101,6 +101,11 @@ impl Flights {
         self.under_way.get(&ticket)
     }
 
+    /// The slots for which something is under way.
+    pub(super) fn slots(&self) -> impl Iterator<Item = SlotId> {
+        self.under_way.values().map(|flight| flight.slot)
+    }
+
     /// How many ever left.
     pub(crate) fn begun(&self) -> u64 {
         self.last.0

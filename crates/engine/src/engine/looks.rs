@@ -48,6 +48,9 @@ impl Engine {
         let id = flight.slot;
         let Some(state) = self.slots.get_mut(id) else { return };
         state.under_way = false;
+        if self.went_with_its_cluster(id) {
+            return;
+        }
         if found.is_ok() {
             self.cluster_answers(&flight.at.cluster);
         }

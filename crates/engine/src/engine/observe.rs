@@ -10,13 +10,12 @@ use mailboat_store::seen::{Change, News, Seen};
 use mailboat_store::store::Store;
 
 use super::configure::keys;
-use super::sight::namespace_of;
 use super::{Engine, of_kind, urgency};
 use crate::fans::FanId;
 use crate::mark::Mark;
-use crate::plan::{Proof, Verdict, Wait};
+use crate::plan::Proof;
 use crate::queue::Urgency;
-use crate::slots::{SlotId, Written};
+use crate::slots::Written;
 
 impl Engine {
     /// Something was learned. If a copy of ours is shown: what it remembers of its source.
@@ -156,22 +155,6 @@ impl Engine {
         }
         self.plan_later(slot, urgency);
         ours
-    }
-
-    /// Notes that a slot waits for its namespace, if it does.
-    pub(super) fn await_namespace(&mut self, id: SlotId, verdict: &Verdict) {
-        if matches!(verdict, Verdict::Waiting(Wait::Namespace | Wait::NamespaceEnding))
-            && let Some(state) = self.slots.get(id)
-        {
-            self.homeless.entry(namespace_of(&state.key)).or_default().insert(id);
-        }
-    }
-
-    /// A namespace came, changed or went: whoever waits for that is looked at again.
-    fn house(&mut self, namespace: &Key, urgency: Urgency) {
-        for slot in self.homeless.remove(namespace).into_iter().flatten() {
-            self.plan_later(slot, urgency);
-        }
     }
 
     /// A whole kind became known or doubtful at a place: every source that is read there, every slot of it, and whoever

@@ -258,27 +258,6 @@ impl Engine {
             || self.takes_others_along(store, id)
     }
 
-    /// Clusters are gone with all that stood in them. What nobody claims there is forgotten, and nothing is written.
-    pub fn forget_clusters(&mut self, gone: &BTreeSet<ClusterId>) {
-        for id in self.slots.matching(|slot| slot.claims.is_empty() && gone.contains(&slot.key.cluster)) {
-            self.unsettled.remove(&id);
-            self.forget(id);
-        }
-        for cluster in gone {
-            for id in self.destinations_at.remove(cluster).into_iter().flatten() {
-                self.destinations.remove(&id);
-            }
-            self.clusters.remove(cluster);
-            self.away.remove(cluster);
-            self.untold.remove(cluster);
-            self.unlisted.remove(cluster);
-        }
-        self.waiting.retain(|source, _| !gone.contains(&source.cluster));
-        self.homeless.retain(|namespace, _| !gone.contains(&namespace.cluster));
-        self.unshown.retain(|source, _| !gone.contains(&source.cluster));
-        self.fans.forget_reads(|read| gone.contains(read.scope().0));
-    }
-
     /// A scope is no more, and nobody can be asked about it: what still stands of it and nobody claims is settled like all
     /// else that nobody claims in its cluster.
     pub fn disown(&mut self, scope: &ScopeId) {

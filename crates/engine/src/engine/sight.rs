@@ -279,6 +279,8 @@ impl Engine {
         }
         if !state.key.namespace.is_empty() {
             match store.get(&namespace_of(&state.key)) {
+                // What its server said of it a moment ago need not be shown yet.
+                Seen::Absent(_) | Seen::Unknown(_) if self.is_made(&namespace_of(&state.key)) => {}
                 Seen::Absent(_) => return Ready::NamespaceMissing,
                 Seen::Present(namespace) if namespace.deleting => return Ready::NamespaceEnding,
                 Seen::Unknown(_) if state.passing.namespace == Told::Missing => {

@@ -262,6 +262,22 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it changes anything anywhere.
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Read | Self::Compare | Self::LookBefore { .. } | Self::ConfirmGone(_) => false,
+            Self::EnsureNamespace
+            | Self::Deliver { .. }
+            | Self::Report(_)
+            | Self::Finalizer { .. }
+            | Self::Delete(_)
+            | Self::Release { .. }
+            | Self::LetGo { .. } => true,
+        }
+    }
+}
+
 /// What a delivery expects to find.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Expect {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mailboat_engine::route::{Destination, DestinationId};
 use mailboat_object::key::ClusterId;
-use mailboat_object::wire::Abilities;
+use mailboat_object::wire::FaultKind;
 use mailboat_store::seen::Seen;
 
 use crate::prelude::*;
+use crate::roles::edition;
 
 /// What the engine holds, by table, where it holds something.
 fn tables(world: &World) -> BTreeMap<&'static str, usize> {
@@ -81,21 +81,55 @@ fn h28_objects_and_namespaces_that_come_and_go_leave_nothing_behind() {
     assert_eq!(world.engine.slot_count(), 0);
 }
 
+/// Something is delivered into each, and something else is on its way there when it goes. The answers come later.
 #[test]
 fn h28_mailboxes_that_come_and_go_leave_nothing_behind() {
     let mut world = world();
     world.put(&source(), config_map("1"));
+    world.put(&key("workload", "configmaps", "till", "late"), config_map("1"));
     configure(&mut world, translator("p1", &[FLORIN]));
     known(&mut world);
     world.run();
-    leaves_nothing(&mut world, 10_000, |world, n| {
-        let mailbox = ClusterId::new(&format!("mailbox{n}"));
-        let id = DestinationId(100 + u32::try_from(n).unwrap());
-        world.engine.cluster(mailbox.clone(), Abilities { apply: true, whole: true });
-        world.engine.destination(Destination { id, cluster: mailbox.clone() });
+    let placed = |mailbox: Option<u32>, n: usize| {
+        let mut route = translator("p1", &mailbox.into_iter().chain([FLORIN]).collect::<Vec<_>>());
+        route.head.configuration = edition(u64::try_from(2 * n).unwrap() + u64::from(mailbox.is_some()));
+        route
+    };
+    leaves_nothing(&mut world, 500, |world, n| {
+        let (name, id) = (format!("mailbox{n}"), 100 + u32::try_from(n).unwrap());
+        let mailbox = ClusterId::new(&name);
+        world.join(id, &name);
+        let namespace = key(&name, "namespaces", "", "till");
+        world.put(&namespace, json!({ "apiVersion": "v1", "kind": "Namespace" }));
+        for kind in ["configmaps", "namespaces"] {
+            world.follow(&name, kind);
+        }
+        configure(world, placed(Some(id), n));
         world.run();
-        world.engine.forget_clusters(&BTreeSet::from([mailbox]));
-        world.run();
+        let copy = |name: &str| key(&mailbox.0, "configmaps", "till", name);
+        assert!(world.object(&copy("pos")).is_some() && world.object(&copy("late")).is_some());
+        // One of its copies is rewritten and being put right, the other gone and being made anew: nothing of that is answered.
+        world.servers.get_mut(&mailbox).unwrap().link = Link::Hangs;
+        let mut rewritten = world.object(&copy("pos")).unwrap().clone();
+        rewritten["data"]["a"] = json!("theirs");
+        world.put(&copy("pos"), rewritten);
+        world.remove(&copy("late"));
+        world.run_for(100);
+        assert_eq!(world.unanswered.len(), 2, "round {n}");
+        configure(world, placed(None, n));
+        world.run_for(100);
+        world.engine.forget_clusters(&BTreeSet::from([mailbox.clone()]));
+        world.run_for(100);
+        world.servers.remove(&mailbox);
+        if n % 2 == 0 {
+            world.give_up();
+        } else {
+            world.give_up_as(FaultKind::Away);
+        }
+        world.run_for(100);
+        let left = world.engine.slot_count();
+        assert_eq!(left, 2, "round {n}: {left} slots");
+        world.writes.clear();
     });
     assert!(world.object(&copy()).is_some());
 }

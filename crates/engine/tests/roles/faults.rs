@@ -1,5 +1,8 @@
 //! Clusters that are away, servers that refuse, hands that fight.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use mailboat_engine::want::Hold;
 use mailboat_object::wire::FaultKind;
 use mailboat_store::seen::Seen;
@@ -248,4 +251,71 @@ fn what_waits_to_know_of_something_goes_on_when_that_turns_out_not_to_be_there()
     world.find_again("tenant", "secrets");
     world.run();
     assert!(world.object(&copy).is_some(), "it waits for ever");
+}
+
+/// A server that asks everybody to come back at once, or after a second, whatever it is that it cannot do.
+#[test]
+fn a_server_that_names_a_time_to_come_back_is_asked_ever_more_rarely_and_not_by_all_at_once() {
+    for after in [Duration::from_millis(1), Duration::from_secs(1)] {
+        let mut world = world();
+        for n in 0..10 {
+            world.put(&at("workload", n), config_map("1"));
+        }
+        let florin = at("florin", 0).cluster;
+        world.servers.get_mut(&florin).unwrap().link = Link::Hangs;
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        let (begin, mut times, mut asked) = (world.now, BTreeSet::new(), 0);
+        while world.now < begin + 600_000 {
+            world.run_for(50);
+            asked += world.unanswered.len();
+            times.extend((!world.unanswered.is_empty()).then_some(world.now));
+            world.give_up_as(FaultKind::Retry(Some(after)));
+        }
+        assert!((50..10 * 30).contains(&asked), "{asked} calls in ten minutes, asked back after {after:?}");
+        assert!(times.len() > 20, "all at once: {times:?}");
+        world.servers.get_mut(&florin).unwrap().link = Link::Up;
+        world.run_for(120_000);
+        assert!((0..10).all(|n| world.object(&at("florin", n)).is_some()));
+    }
+}
+
+/// What the gate of a process says that did not hold its lease a moment ago.
+#[test]
+fn what_nothing_but_our_own_gate_held_up_goes_at_once() {
+    let mut world = world();
+    world.put(&at("workload", 0), config_map("1"));
+    let florin = at("florin", 0).cluster;
+    world.servers.get_mut(&florin).unwrap().link = Link::Hangs;
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    world.run_for(1_000);
+    world.servers.get_mut(&florin).unwrap().link = Link::Up;
+    world.give_up_as(FaultKind::Retry(Some(Duration::ZERO)));
+    let before = world.now;
+    world.run_for(10);
+    assert!(world.object(&at("florin", 0)).is_some());
+    assert!(world.now - before < 10, "it waited {} ms", world.now - before);
+}
+
+#[test]
+fn what_may_not_be_written_yet_is_no_call_under_way_and_goes_at_once_when_it_may() {
+    let mut world = world();
+    let name = |n: usize| format!("c{n:03}");
+    let there =
+        |world: &World, n: usize| world.object(&key("florin", "configmaps", "till", &name(n))).is_some();
+    world.engine.writes_may_leave(false);
+    configure(&mut world, translator("p1", &[FLORIN]));
+    known(&mut world);
+    for n in 0..1_000 {
+        world.put(&key("workload", "configmaps", "till", &name(n)), config_map("1"));
+        world.run_for(100);
+    }
+    world.run_for(600_000);
+    assert_eq!((world.engine.depth().in_flight, world.engine.calls()), (0, 0));
+    world.engine.writes_may_leave(true);
+    let before = world.now;
+    world.run();
+    assert!((0..1_000).all(|n| there(&world, n)), "{} were written", world.writes.len());
+    assert!(world.now - before < 100, "it took {} ms", world.now - before);
 }

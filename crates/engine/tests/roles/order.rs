@@ -4,6 +4,7 @@ use mailboat_engine::route::Sources;
 use mailboat_store::interest::PlaceId;
 
 use crate::prelude::*;
+use crate::world::Order;
 
 fn numbered(cluster: &str, number: usize) -> Key {
     key(cluster, "configmaps", "till", &format!("c{number:02}"))
@@ -114,5 +115,32 @@ fn a_kind_that_is_added_while_it_runs_is_carried_and_one_that_is_taken_out_goes(
         configure(&mut world, route(kinds, edition));
         world.run();
         assert_eq!(there(&world), wanted, "{kinds:?}");
+    }
+}
+
+/// At an edge where namespaces are shown, and at one where they are not, so that a refusal tells that one is missing.
+#[test]
+fn a_namespace_that_many_wait_for_is_made_once() {
+    for shown in [true, false] {
+        let mut world = World::new(&CLUSTERS);
+        for kind in KINDS {
+            world.follow("workload", kind);
+        }
+        world.follow("florin", "configmaps");
+        if shown {
+            world.follow("florin", "namespaces");
+        }
+        world.servers.get_mut(&copy().cluster).unwrap().strict = true;
+        for n in 0..100 {
+            world.put(&key("workload", "configmaps", "quay", &format!("c{n:02}")), config_map("1"));
+        }
+        configure(&mut world, translator("p1", &[FLORIN]));
+        known(&mut world);
+        world.run_in(&mut Order(1));
+        let server = &world.servers[&copy().cluster];
+        assert_eq!(server.namespaces_asked, 1, "shown: {shown}");
+        let copies = server.objects.keys().filter(|key| *key.namespace == *"quay").count();
+        assert_eq!(copies, 100, "shown: {shown}");
+        assert!(world.now < 2_000, "it took {} ms, shown: {shown}", world.now - 1_000);
     }
 }

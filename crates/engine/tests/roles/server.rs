@@ -62,6 +62,10 @@ pub(crate) struct Server {
     pub(crate) silent: bool,
     /// Somebody changes an object just before each write to it.
     pub(crate) outruns: bool,
+    /// Nothing is made in a namespace that is not there.
+    pub(crate) strict: bool,
+    /// How often it was asked to make a namespace.
+    pub(crate) namespaces_asked: usize,
 }
 
 type Answer = Result<Reply, Fault>;
@@ -136,6 +140,14 @@ impl Server {
     fn answer(&mut self, call: &Call) -> Answer {
         let key = &call.key;
         let present = self.objects.get(key).cloned();
+        self.namespaces_asked +=
+            usize::from(key.kind.resource() == "namespaces" && matches!(call.verb, Verb::Create { .. }));
+        if self.strict && present.is_none() && !key.namespace.is_empty() {
+            let own = |object: &Key| object.kind.resource() == "namespaces" && object.name == key.namespace;
+            if !matches!(call.verb, Verb::Get) && !self.objects.keys().any(own) {
+                return Err(Fault::new(FaultKind::NoNamespace, "there is no such namespace"));
+            }
+        }
         match (&call.verb, present) {
             (Verb::Get, Some(present)) => {
                 self.gets += 1;

@@ -88,6 +88,42 @@ fn what_was_let_go_of_and_is_met_unseen_keeps_what_is_in_it() {
     assert_eq!(world.engine.verdict(&copy()), Some(&Verdict::Refused(Refusal::Foreign)));
 }
 
+/// Its mark says that it goes: so do those that older processes wrote. A server deletes with a namespace all that stands in it,
+/// also what others put there.
+#[test]
+fn a_namespace_is_let_go_of_and_never_deleted_whatever_the_reason() {
+    let at = |cluster| key(cluster, "namespaces", "", "quay");
+    let carrying = || {
+        let mut route = translator("p1", &[FLORIN]);
+        route.head.sources[0].kind = at("workload").kind;
+        route
+    };
+    for reason in ["its source is deleted", "its configuration is", "its configuration was while nobody ran"]
+    {
+        let mut world = world();
+        world.put(&at("workload"), config_map("1"));
+        configure(&mut world, carrying());
+        known(&mut world);
+        world.run();
+        let ours = |world: &World| {
+            let there = world.object(&at("florin")).unwrap_or_else(|| panic!("deleted because {reason}"));
+            there["metadata"]["labels"]["mailboat.dev/owner"] == "test"
+        };
+        assert!(ours(&world), "{reason}");
+        match reason {
+            "its source is deleted" => world.remove(&at("workload")),
+            "its configuration is" => world.engine.configure(&world.store, &RouteId(Name::new("p1")), None),
+            _ => {
+                world.restart(&KINDS);
+                known(&mut world);
+            }
+        }
+        world.run_for(60_000);
+        assert!(!ours(&world), "{reason}: {}", explain(&world, &at("florin")));
+        assert_eq!(world.engine.slot_count(), 0, "{reason}");
+    }
+}
+
 #[test]
 fn h16_a_configuration_that_lets_go_of_much_that_stays_is_asked_about_first() {
     let mut world = world();

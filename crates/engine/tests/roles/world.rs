@@ -64,6 +64,12 @@ impl World {
         world
     }
 
+    /// Another cluster is there from now on, as a destination of this number.
+    pub(crate) fn join(&mut self, number: u32, cluster: &str) {
+        self.servers.insert(ClusterId::new(cluster), Server::default());
+        self.introduce(number as usize, cluster);
+    }
+
     fn introduce(&mut self, number: usize, cluster: &str) {
         let id = ClusterId::new(cluster);
         self.store.open(

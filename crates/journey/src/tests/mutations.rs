@@ -99,3 +99,9 @@ fn a_center_that_does_not_remember_where_placements_went_is_caught() {
     ];
     caught(Mutation::ForgetWhatWasThere, true, &steps, "deleted wrongly");
 }
+
+#[test]
+fn a_syncer_that_deletes_a_namespace_which_is_not_asked_for_any_more_is_caught() {
+    let steps = [(20_000, Step::TellSpaces(0, 0b11)), (60_000, Step::TellSpaces(0, 0b10))];
+    caught(Mutation::NamespacesGo, false, &steps, "a namespace was deleted");
+}

@@ -147,6 +147,17 @@ impl World {
                 let sets = [set("example.dev", "boats"), set("", "configmaps")];
                 sea.configure(*edge, "SyncerConfig", "up", &json!({ "upsync": sets }));
             }
+            Step::TellSpaces(edge, bits) => {
+                let names: Vec<&str> = (0..)
+                    .zip(kinds::NAMESPACES)
+                    .filter(|(bit, _)| bits & (1 << bit) != 0)
+                    .map(|(_, name)| name)
+                    .collect();
+                let spaces =
+                    json!([{ "group": "", "resource": "namespaces", "apiVersion": "v1", "objects": names }]);
+                sea.configure(*edge, "SyncerConfig", "spaces", &json!({ "clusterScope": spaces }));
+            }
+            Step::PlaceSpaces(name) => sea.place_spaces(*name),
             Step::Confirm(edge) => {
                 if let Some(mailbox) = sea.living(Site::Mailbox(*edge)) {
                     sea.confirm(&kinds::key(&mailbox, kinds::edge("syncerconfigs"), object::THE_ONE));
@@ -324,6 +335,21 @@ impl Sea {
         if self.get(&key).is_none_or(|placement| !placement.is_deleting()) {
             self.put(&key, base::edge_object("EdgePlacement", &name, &spec), &json!({ "spec": spec }));
         }
+    }
+
+    /// Beside what it selects, a placement selects all namespaces by name.
+    fn place_spaces(&mut self, name: u8) {
+        let Some(cluster) = self.living(Site::Workload) else { return };
+        let key = kinds::key(&cluster, kinds::edge("edgeplacements"), &format!("p{name}"));
+        let Some(placement) = self.get(&key).filter(|placement| !placement.is_deleting()) else { return };
+        let mut tests = placement.body()["spec"]["downsync"].clone();
+        if let Some(tests) = tests.as_array_mut() {
+            tests.truncate(2);
+            tests.push(
+                json!({ "apiGroup": "", "resources": ["namespaces"], "objectNames": kinds::NAMESPACES }),
+            );
+        }
+        self.put(&key, Value::Null, &json!({ "spec": { "downsync": tests } }));
     }
 
     fn change_target(&mut self, edge: u8, spec: &Value) {
