@@ -1,5 +1,7 @@
 //! JSON web tokens of the hub's own: one algorithm, one key, and nothing of the header believed.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -99,7 +101,7 @@ fn uuid(mut bytes: [u8; 16]) -> String {
     let mut text = String::new();
     for (index, byte) in bytes.iter().enumerate() {
         let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
-        text.push_str(&format!("{dash}{byte:02x}"));
+        let _ = write!(text, "{dash}{byte:02x}");
     }
     text
 }

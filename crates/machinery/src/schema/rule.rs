@@ -17,7 +17,7 @@ use kube_cel::cel::{IdedExpr, Program};
 use mailboat_object::expression::{TooLarge, check_size};
 use serde_json::Value;
 
-use functions::with_functions;
+use functions::{FUNCTIONS, QUALIFIED, READING, with_functions};
 
 use super::at::At;
 use super::parse::paths_fit;
@@ -34,88 +34,6 @@ const MESSAGE_BYTES: usize = 5 * 1024;
 const MOST_JOINED_BYTES: u64 = 1 << 20;
 /// So much of a text is read in one step.
 const TEXT_STEP_BYTES: u64 = 4096;
-/// What reads a whole text, or a whole list, each time it is called.
-const READING: [&str; 22] = [
-    "contains",
-    "matches",
-    "find",
-    "findAll",
-    "split",
-    "charAt",
-    "substring",
-    "indexOf",
-    "lastIndexOf",
-    "lowerAscii",
-    "upperAscii",
-    "trim",
-    "isSorted",
-    "sum",
-    "endsWith",
-    "ip",
-    "isIP",
-    "cidr",
-    "isCIDR",
-    "containsIP",
-    "containsCIDR",
-    "validate",
-];
-/// What else a rule may call: functions whose cost and whose result do not outgrow their arguments.
-const FUNCTIONS: [&str; 32] = [
-    "size",
-    "startsWith",
-    "string",
-    "double",
-    "int",
-    "uint",
-    "min",
-    "max",
-    "duration",
-    "timestamp",
-    "quantity",
-    "isQuantity",
-    "isInteger",
-    "asInteger",
-    "sign",
-    "add",
-    "sub",
-    "greatest",
-    "least",
-    "ceil",
-    "floor",
-    "family",
-    "isLoopback",
-    "isUnspecified",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isGlobalUnicast",
-    "prefixLength",
-    "masked",
-    "hasValue",
-    "value",
-    "orValue",
-];
-/// Functions whose names have two parts: what stands before the dot, and after it.
-const QUALIFIED: [(&str, &[&str]); 3] = [
-    ("ip", &["isCanonical"]),
-    ("optional", &["none", "of"]),
-    (
-        "format",
-        &[
-            "dns1123Label",
-            "dns1123LabelPrefix",
-            "dns1123Subdomain",
-            "dns1123SubdomainPrefix",
-            "dns1035Label",
-            "dns1035LabelPrefix",
-            "qualifiedName",
-            "labelValue",
-            "uuid",
-            "byte",
-            "date",
-            "datetime",
-        ],
-    ),
-];
 /// What is said of rules that nobody looked at, because the value is wrong as it is.
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
                          correct the existing errors to complete validation";

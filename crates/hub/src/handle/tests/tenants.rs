@@ -521,28 +521,3 @@ async fn a_tenant_takes_no_more_watches_by_having_more_workspaces() {
     tokio::task::yield_now().await;
     assert_eq!(watch(&ids[2]).await.status(), 200);
 }
-
-#[tokio::test]
-async fn whoever_may_not_bind_an_export_learns_nothing_of_it_by_a_slice() {
-    let world = World::of(&["provider", "mine"]).await;
-    world.offer("root:provider", "sea.example", "boats", "Boat", json!({})).await;
-    let bob = User::authenticated("bob", []);
-    world.rule("root:mine", "cluster-admin", &json!([user("bob")])).await;
-    let slices = "/clusters/root:mine/apis/apis.kcp.io/v1alpha1/apiexportendpointslices";
-    let slice = |path: &str, name: &str| {
-        json!({ "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExportEndpointSlice", "metadata": { "name": "s" },
-            "spec": { "export": { "path": path, "name": name } } })
-    };
-    for (path, name) in [("root:provider", "boats"), ("root:provider", "absent"), ("root:absent", "boats")] {
-        let (code, said) = world.asked(&bob, Method::POST, slices, JSON, &slice(path, name)).await;
-        assert_eq!(code, 403, "{said}");
-        let why = format!("no permission to bind to export {path}:{name}");
-        assert!(said["message"].as_str().unwrap_or_default().ends_with(&why), "{said}");
-    }
-    let (code, said) =
-        world.asked(&admin(), Method::POST, slices, JSON, &slice("root:provider", "boats")).await;
-    assert_eq!(code, 201, "{said}");
-    let patch = json!({ "metadata": { "labels": { "a": "b" } } });
-    let (code, said) = world.asked(&bob, Method::PATCH, &format!("{slices}/s"), MERGE, &patch).await;
-    assert_eq!(code, 200, "what it is of stays: {said}");
-}

@@ -9,6 +9,88 @@ use kube_cel::cel::{Context, ExecutionError, ResolveResult};
 
 use crate::schema::pattern;
 
+/// What reads a whole text, or a whole list, each time it is called.
+pub(super) const READING: [&str; 22] = [
+    "contains",
+    "matches",
+    "find",
+    "findAll",
+    "split",
+    "charAt",
+    "substring",
+    "indexOf",
+    "lastIndexOf",
+    "lowerAscii",
+    "upperAscii",
+    "trim",
+    "isSorted",
+    "sum",
+    "endsWith",
+    "ip",
+    "isIP",
+    "cidr",
+    "isCIDR",
+    "containsIP",
+    "containsCIDR",
+    "validate",
+];
+/// What else a rule may call: functions whose cost and whose result do not outgrow their arguments.
+pub(super) const FUNCTIONS: [&str; 32] = [
+    "size",
+    "startsWith",
+    "string",
+    "double",
+    "int",
+    "uint",
+    "min",
+    "max",
+    "duration",
+    "timestamp",
+    "quantity",
+    "isQuantity",
+    "isInteger",
+    "asInteger",
+    "sign",
+    "add",
+    "sub",
+    "greatest",
+    "least",
+    "ceil",
+    "floor",
+    "family",
+    "isLoopback",
+    "isUnspecified",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "prefixLength",
+    "masked",
+    "hasValue",
+    "value",
+    "orValue",
+];
+/// Functions whose names have two parts: what stands before the dot, and after it.
+pub(super) const QUALIFIED: [(&str, &[&str]); 3] = [
+    ("ip", &["isCanonical"]),
+    ("optional", &["none", "of"]),
+    (
+        "format",
+        &[
+            "dns1123Label",
+            "dns1123LabelPrefix",
+            "dns1123Subdomain",
+            "dns1123SubdomainPrefix",
+            "dns1035Label",
+            "dns1035LabelPrefix",
+            "qualifiedName",
+            "labelValue",
+            "uuid",
+            "byte",
+            "date",
+            "datetime",
+        ],
+    ),
+];
 /// All functions that rules may call. Those that take patterns are this server's own: a pattern is kept compiled, and bounded.
 fn functions() -> Context<'static> {
     let mut functions = Context::default().with_all();
