@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use mailboat_object::{Name, Version};
 
+use crate::media::Form;
+
 /// How many lines are remembered: those who watch the same read them at about the same time.
 const REMEMBERED: usize = 64;
 /// Longer ones are remembered only as long as somebody has them to send.
@@ -42,6 +44,8 @@ pub(crate) struct Line {
     /// The version in which the object is shown.
     pub api_version: Name,
     pub metadata_only: bool,
+    /// In which form it is written.
+    pub form: Form,
 }
 
 /// A line, as somebody has it to send.
@@ -101,6 +105,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            form: Form::Json,
         };
         let never = || -> Vec<u8> { panic!("it was written already") };
         for (version, bytes) in [(1, 10), (2, LONGEST_BYTES + 1)] {
@@ -121,6 +126,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            form: Form::Json,
         };
         let count = 3 * SWEPT_AT as u64;
         let written: Vec<Bytes> =
