@@ -43,6 +43,9 @@ const ENDPOINTS_DEPRECATED: &str =
 /// What they tell everybody who asks how their parts are.
 const COMPONENTS_DEPRECATED: &str = "v1 ComponentStatus is deprecated in v1.19+";
 
+/// So much memory all schemas in one document take while they are made: nobody may have many of them at once.
+const SCHEMAS_BYTES: usize = 16 << 20;
+
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
     hub: &'r Arc<Hub>,
@@ -186,7 +189,13 @@ where
             Asked::Health { .. } => None,
             _ => Some(hub.turn(&asker, Work::Request).await?),
         };
-        return about::about(hub, &place, &asked, &query, &head.headers);
+        if asked != Asked::OpenApiV2 {
+            return about::about(hub, &place, &asked, &query, &head.headers);
+        }
+        let room = hub.turn(&asker, Work::List(SCHEMAS_BYTES)).await?;
+        let mut answer = about::about(hub, &place, &asked, &query, &head.headers)?;
+        answer.extensions_mut().insert(Arc::new(room));
+        return Ok(answer);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
     if place.view.is_none() {
