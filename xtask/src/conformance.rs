@@ -73,6 +73,10 @@ fn play(peer: Peer, names: &[String], progress: &Progress) -> Result<Part> {
         played => played?,
     };
     progress.say(format!("{} answers compared", played.answers()));
+    progress.say(format!("{} places differ as docs/hub.md says", played.known.len()));
+    for (case, place) in &played.known {
+        progress.say(format!("  {case}: {place}"));
+    }
     let mut part = Part::default();
     part.pass(played.passed());
     for failure in played.failures() {

@@ -62,7 +62,21 @@ struct Promise {
     refused: &'static [&'static str],
 }
 
-const PROMISES: [Promise; 23] = [
+const PROMISES: [Promise; 24] = [
+    Promise {
+        line: Line::Accept,
+        what: "protobuf",
+        kept: &[
+            "protobuf: objects are sent and answered",
+            "protobuf: what is of many types in one",
+            "protobuf: a watch tells what happens",
+            "protobuf: what there is",
+        ],
+        refused: &[
+            "protobuf: what is taken for an answer is found as servers find it",
+            "protobuf: of a kind that somebody defined it is found in another way",
+        ],
+    },
     Promise {
         line: Line::Readiness,
         what: "health",

@@ -1,5 +1,7 @@
 //! The differences that are known, from the table in `docs/hub.md`.
 
+use std::collections::BTreeSet;
+
 use crate::difference::Difference;
 use crate::script::Case;
 
@@ -13,7 +15,7 @@ pub const LIMIT: usize = 20;
 pub struct Known {
     /// The cases in which it shows, as `file: name` with `*` for anything, and `; ` between several.
     pub cases: String,
-    /// The path at which it shows, with `*` for anything.
+    /// The paths at which it shows, with `*` for anything, and `; ` between several.
     pub path: String,
     /// Why it is so.
     pub reason: String,
@@ -31,7 +33,17 @@ impl Known {
 
     /// Whether this difference is the known one.
     pub fn covers(&self, case: &Case, difference: &Difference) -> bool {
-        self.concerns(case) && matches(&self.path, &difference.path)
+        self.concerns(case) && self.paths().any(|path| matches(path, &difference.path))
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.path.split("; ")
+    }
+
+    /// The cases and the paths of it that were not met.
+    pub fn idle<'k>(&'k self, met: &'k BTreeSet<(String, String)>) -> impl Iterator<Item = &'k str> {
+        let names = self.names().filter(|name| !met.iter().any(|(case, _)| matches(name, case)));
+        names.chain(self.paths().filter(|path| !met.iter().any(|(_, found)| matches(path, found))))
     }
 }
 
@@ -76,6 +88,21 @@ mod tests {
         let idle: Vec<_> =
             idle.filter(|name| !cases().any(|case| matches(name, &case.to_string()))).collect();
         assert!(idle.is_empty(), "there are no such cases: {idle:#?}");
+    }
+
+    #[test]
+    fn what_was_not_met_is_told_by_case_and_by_path() {
+        let text = |text: &str| text.to_owned();
+        let row = Known { cases: text("a: b; a: c"), path: text(".code; .body.x*"), reason: String::new() };
+        let met = BTreeSet::from([(text("a: b"), text(".body.xy"))]);
+        assert_eq!(row.idle(&met).collect::<Vec<_>>(), ["a: c", ".code"]);
+    }
+
+    #[test]
+    fn nothing_is_known_of_all_that_is_answered() {
+        for row in crate::run::read_known().unwrap() {
+            assert!(row.paths().all(|path| !["*", ".body*", ".body.*"].contains(&path)), "{row:?}");
+        }
     }
 
     #[test]

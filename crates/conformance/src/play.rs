@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf as _, BytesMut};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body as Stream;
+use mailboat_hub::protobuf;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -37,6 +38,10 @@ const HEADERS: [&str; 11] = [
 ];
 /// What is taken for an answer, unless a case says otherwise.
 pub(crate) const ACCEPT: &str = "application/json";
+/// What Kubernetes' own clients take, and send where they have types.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// In what client-go reads schemas of version 2.
+const SCHEMAS: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// What a case gives as the content type of a body that is sent without one.
 pub(crate) const NO_TYPE: &str = "none";
 /// Who writes, as managed fields name it.
@@ -66,6 +71,8 @@ struct Playing<'p> {
 struct Watch {
     body: Stream,
     buffer: BytesMut,
+    /// Its events come in protobuf, and not as lines.
+    is_binary: bool,
 }
 
 /// Plays a case; `words` are what its placeholders stand for, `shown` what is shown in place of what.
@@ -167,7 +174,11 @@ impl Playing<'_> {
                 let text = self.filled(text);
                 let value: Value =
                     serde_saphyr::from_str(&text).map_err(|error| format!("the body: {error}"))?;
-                value.to_string().into_bytes()
+                if is_sent_in_protobuf(ask) {
+                    protobuf::write(&value).map_err(|error| format!("the body: {error}"))?
+                } else {
+                    value.to_string().into_bytes()
+                }
             }
         };
         // The last word counts: a case may give a content type of its own.
@@ -197,11 +208,11 @@ impl Playing<'_> {
             return answer;
         }
         let text = || String::from_utf8_lossy(&bytes).into_owned();
-        let is_yaml = answer["headers"]["content-type"] == "application/yaml";
-        self.last = if is_yaml {
-            serde_saphyr::from_str(&text()).unwrap_or_else(|_| text().into())
-        } else {
-            serde_json::from_slice(&bytes).unwrap_or_else(|_| text().into())
+        self.last = match answer["headers"]["content-type"].as_str() {
+            Some("application/yaml") => serde_saphyr::from_str(&text()).unwrap_or_else(|_| text().into()),
+            Some(PROTOBUF) => protobuf::read(&bytes).unwrap_or_else(|error| error.to_string().into()),
+            Some(SCHEMAS) => protobuf::read_schemas(&bytes).unwrap_or_else(|error| error.to_string().into()),
+            _ => serde_json::from_slice(&bytes).unwrap_or_else(|_| text().into()),
         };
         answer["body"] = self.plain.value(&self.last);
         answer
@@ -230,7 +241,9 @@ impl Playing<'_> {
         match self.send(ask).await {
             Ok(response) if response.status() == 200 => {
                 let head = self.head(&response);
-                let watch = Watch { body: response.into_body(), buffer: BytesMut::new() };
+                let kind = head["headers"]["content-type"].as_str().unwrap_or_default();
+                let is_binary = kind.starts_with(PROTOBUF);
+                let watch = Watch { body: response.into_body(), buffer: BytesMut::new(), is_binary };
                 self.watches.insert(name.to_owned(), watch);
                 head
             }
@@ -284,7 +297,13 @@ impl Watch {
     /// The next event; none at the end.
     async fn event(&mut self) -> Result<Option<Value>, String> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+            if self.is_binary {
+                let event = protobuf::read_event(&self.buffer).map_err(|error| error.to_string())?;
+                if let Some((length, event)) = event {
+                    self.buffer.advance(length);
+                    return Ok(Some(event));
+                }
+            } else if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.split_to(end + 1);
                 return match serde_json::from_slice(&line) {
                     Ok(event) => Ok(Some(event)),
@@ -302,6 +321,15 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether a body is sent in protobuf. Cases say what is in it.
+fn is_sent_in_protobuf(ask: &Ask) -> bool {
+    ask.headers
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "content-type")
+        .is_some_and(|(_, kind)| kind == PROTOBUF)
 }
 
 /// The answer, or the parts of it that the step is about.

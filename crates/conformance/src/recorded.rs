@@ -19,13 +19,7 @@ const RECORDED: &str = include_str!("../recorded.txt");
 
 /// With what the shapes begin to which real servers answer in another form. Each is sent in a case of its own, with a known
 /// difference that says why (`docs/hub.md`).
-const OTHERWISE: [&str; 5] = [
-    "how: GET /api in a view of all ",
-    "how: GET /apis in a view of all ",
-    "how: GET /apis in a workspace, taking application/json;g=apidiscovery.k8s.io;",
-    "how: GET /openapi/v2 in a server, ",
-    "how: GET /openapi/v3 in a workspace, ",
-];
+const OTHERWISE: [&str; 1] = ["how: GET /openapi/v3 in a workspace, "];
 
 /// How much of the answers to requests of a shape is compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,7 +45,7 @@ pub fn compared(files: &[File], known: &[Known]) -> BTreeMap<&'static str, Optio
             }
         }
     }
-    recorded().map(|shape| (shape, answered_as(shape, &most))).collect()
+    recorded().map(|shape| (shape, most.get(shape).copied())).collect()
 }
 
 /// Whether real servers answer to a shape in another form.
@@ -65,17 +59,6 @@ pub fn missing(files: &[File], known: &[Known]) -> Vec<String> {
     let short =
         all.filter(|(shape, compared)| *compared < Some(Compared::Parts) && !is_answered_otherwise(shape));
     short.map(|(shape, compared)| format!("{shape} ({compared:?})")).collect()
-}
-
-/// How much of the answers to a shape is compared. Real servers answer in protobuf whoever prefers it, and the hub never
-/// does: so what such an answer says is compared where the same is asked for without protobuf, and beside it how both
-/// answer to the request as it is sent.
-fn answered_as(shape: &str, most: &BTreeMap<String, Compared>) -> Option<Compared> {
-    let compared = *most.get(shape)?;
-    match without_protobuf(shape) {
-        Some(plain) => Some(most.get(&plain).copied().unwrap_or(compared)),
-        None => Some(compared),
-    }
 }
 
 /// What a request asks, and how much of the answer is compared.
@@ -107,24 +90,8 @@ fn how_much(only: &[String]) -> Compared {
     }
 }
 
-/// The same shape of somebody who does not take protobuf, if this one does.
-fn without_protobuf(shape: &str) -> Option<String> {
-    let (before, rest) = shape.split_once(", taking ")?;
-    let (taken, after) =
-        rest.split_once(", ").map_or((rest, String::new()), |(taken, after)| (taken, format!(", {after}")));
-    let plain: Vec<&str> = taken.split(',').filter(|form| !form.contains("protobuf")).collect();
-    let plain = plain.join(",");
-    (plain != taken).then(|| {
-        let taken = if matches!(plain.as_str(), "" | "application/json") { "JSON" } else { &plain };
-        format!("{before}, taking {taken}{after}")
-    })
-}
-
-/// Bodies in protobuf are no text that a case could hold. kubectl sends them to hubs in `crates/hub/tests/real`.
-const BINARY: &str = "sending application/vnd.kubernetes.protobuf";
-
 fn recorded() -> impl Iterator<Item = &'static str> {
-    RECORDED.lines().filter(|line| !line.is_empty() && !line.starts_with('#') && !line.contains(BINARY))
+    RECORDED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// The shapes of a request as it is sent.
@@ -214,23 +181,6 @@ mod tests {
             let file = File::parse("test", &text).unwrap();
             let case = &file.cases[0];
             assert_eq!(asked(case, &case.steps[0]).map(|(_, much)| much), Some(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_said_in_protobuf_is_compared_where_it_is_asked_for_without() {
-        for (shape, plain) in [
-            ("how: get in a server, taking JSON", None),
-            (
-                "how: get in a server, taking application/vnd.kubernetes.protobuf,application/json, with limit",
-                Some("how: get in a server, taking JSON, with limit"),
-            ),
-            (
-                "how: list in a server, taking application/vnd.kubernetes.protobuf;as=A,application/json;as=A",
-                Some("how: list in a server, taking application/json;as=A"),
-            ),
-        ] {
-            assert_eq!(without_protobuf(shape).as_deref(), plain, "{shape}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The run: both servers, all cases, and what came of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +26,9 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) const FORGETS_EVERY: Duration = Duration::from_secs(1);
 /// How many cases run at once.
 const AT_ONCE: usize = 4;
+
+/// Where a known difference was met: in which case, and at which path.
+type Used = BTreeSet<(String, String)>;
 
 /// Why nothing could be compared.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +85,8 @@ pub struct Outcome {
 pub struct Report {
     /// Of each case.
     pub outcomes: Vec<Outcome>,
+    /// The known differences that were met: in which case, and where.
+    pub known: BTreeSet<(String, String)>,
     /// Rows of known differences that match nothing anymore, or are too many.
     pub stale: Vec<String>,
 }
@@ -134,7 +139,7 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
         return Ok(report);
     }
     let known = read_known()?;
-    let mut used = vec![false; known.len()];
+    let mut used = vec![BTreeSet::new(); known.len()];
     for on in asked {
         let files: Vec<&File> = files.iter().filter(|file| file.on == *on).collect();
         if files.is_empty() {
@@ -162,17 +167,20 @@ pub async fn run(peer: Peer, names: &[String]) -> Result<Report, Error> {
         }
         compare(&real, &hub.server, &files, &known, &mut used, &mut report).await?;
     }
+    report.known = used.iter().flatten().cloned().collect();
     if names.is_empty() {
         let mine = |row: &Known| {
             files.iter().any(|file| row.cases == "*" || row.cases.starts_with(&format!("{}:", file.name)))
         };
-        let gone = known.iter().zip(&used).filter(|(row, used)| !**used && mine(row));
-        report.stale.extend(gone.map(|(row, _)| {
-            format!(
-                "known difference `{}` `{}`: it is gone; take it off the list in docs/hub.md",
-                row.cases, row.path
-            )
-        }));
+        for (row, met) in known.iter().zip(&used).filter(|(row, _)| mine(row)) {
+            let gone = row.idle(met).map(|gone| {
+                format!(
+                    "known difference `{}`: `{gone}` is gone; take it off the list in docs/hub.md",
+                    row.cases
+                )
+            });
+            report.stale.extend(gone);
+        }
         if known.len() > known::LIMIT {
             report.stale.push(format!("{} differences are known, {} may be", known.len(), known::LIMIT));
         }
@@ -215,7 +223,7 @@ async fn compare(
     hub: &Server,
     files: &[&File],
     known: &[Known],
-    used: &mut [bool],
+    used: &mut [Used],
     report: &mut Report,
 ) -> Result<(), Error> {
     let mut number = 0;
@@ -281,7 +289,7 @@ impl<'g> Ground<'g> {
         case: &Case,
         number: usize,
         known: &[Known],
-        used: &mut [bool],
+        used: &mut [Used],
     ) -> Result<Outcome, Error> {
         let (real, hub) = self.both(case, number).await?;
         Ok(judge(case, &real, &hub, known, used))
@@ -374,7 +382,7 @@ async fn ask(server: &Server, path: &str, body: Option<Value>) -> Result<(u16, V
     Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
-fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut [bool]) -> Outcome {
+fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut [Used]) -> Outcome {
     let mut differences = Vec::new();
     for (real, hub) in real.iter().zip(hub) {
         let step = &case.steps[real.step];
@@ -383,7 +391,7 @@ fn judge(case: &Case, real: &[Heard], hub: &[Heard], known: &[Known], used: &mut
             .filter(|found| {
                 let row = known.iter().position(|row| row.covers(case, found));
                 if let Some(row) = row {
-                    used[row] = true;
+                    used[row].insert((case.to_string(), found.path.clone()));
                 }
                 row.is_none()
             })

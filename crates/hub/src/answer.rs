@@ -17,7 +17,8 @@ use mailboat_machinery::Status;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::media::JSON;
+use crate::media::{Form, JSON};
+use crate::protobuf::{self, BadProtobuf, PROTOBUF};
 
 /// An answer's body: whole, or a stream of lines.
 pub(crate) type Body = UnsyncBoxBody<Bytes, TooSlow>;
@@ -56,11 +57,23 @@ pub(crate) fn text(code: StatusCode, content: impl Into<Bytes>) -> Answer {
     bytes(code, TEXT, content)
 }
 
-/// A YAML answer.
-pub(crate) fn yaml(code: StatusCode, content: &Value) -> Answer {
-    match serde_saphyr::to_string(content) {
-        Ok(text) => bytes(code, "application/yaml", text),
-        Err(error) => refusal(&Status::internal(error.to_string())),
+/// An object in the form in which it is wanted; it says what it is.
+pub(crate) fn object(code: StatusCode, content: &Value, form: Form) -> Answer {
+    match form {
+        Form::Json => json(code, content),
+        Form::Yaml => match serde_saphyr::to_string(content) {
+            Ok(text) => bytes(code, "application/yaml", text),
+            Err(error) => refusal(&Status::internal(error.to_string()), Form::Json),
+        },
+        Form::Protobuf => in_protobuf(code, protobuf::write(content)),
+    }
+}
+
+/// An answer in protobuf, if what it says can be said so.
+pub(crate) fn in_protobuf(code: StatusCode, content: Result<Vec<u8>, BadProtobuf>) -> Answer {
+    match content {
+        Ok(content) => bytes(code, PROTOBUF, content),
+        Err(error) => refusal(&Status::internal(error.to_string()), Form::Json),
     }
 }
 
@@ -128,9 +141,9 @@ pub(crate) fn moved(to: &str) -> Answer {
 }
 
 /// A refusal.
-pub(crate) fn refusal(status: &Status) -> Answer {
+pub(crate) fn refusal(status: &Status, form: Form) -> Answer {
     let code = StatusCode::from_u16(status.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = json(code, &status.to_json());
+    let mut answer = object(code, &status.to_json(), form);
     if let Some(seconds) = status.body().details.retry_after_seconds {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -138,10 +151,13 @@ pub(crate) fn refusal(status: &Status) -> Answer {
 }
 
 /// An answer that goes on as long as the stream does.
-pub(crate) fn stream(lines: impl Stream<Item = Result<Bytes, TooSlow>> + Send + 'static) -> Answer {
+pub(crate) fn stream(
+    lines: impl Stream<Item = Result<Bytes, TooSlow>> + Send + 'static,
+    media_type: &'static str,
+) -> Answer {
     let frames: BoxStream<'static, _> = lines.map(|line| line.map(Frame::data)).boxed();
     let mut answer = Response::new(StreamBody::new(frames).boxed_unsync());
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
 }
 

@@ -3,8 +3,8 @@
 //! `data/kubernetes.json` holds what kube-apiserver 1.36 answers to discovery and under `/openapi/v3`, cut down to the kinds
 //! that are served here and to the first sentence of each description; `data/columns.json` the columns of their tables.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
 
 use mailboat_machinery::schema::BadSchema;
 use mailboat_machinery::{Column, Flavor, Generation, Kind, Naming, builtin};
@@ -210,10 +210,21 @@ pub(crate) fn component(kind: &KindId, version: &str) -> Option<String> {
     struct Groups {
         groups: Vec<Group>,
     }
-    let groups = serde_json::from_str::<Groups>(KUBERNETES).ok()?.groups;
-    let group = groups.into_iter().find(|group| group.group == kind.group())?;
-    let version = group.versions.into_iter().find(|found| found.version == version)?;
-    version.resources.into_iter().find(|found| found.plural == kind.resource()).map(|found| found.schema)
+    /// By group, resource and version. Whoever asks for all schemas asks for each name.
+    static NAMES: LazyLock<HashMap<(String, String, String), String>> = LazyLock::new(|| {
+        let groups = serde_json::from_str::<Groups>(KUBERNETES).map(|read| read.groups).unwrap_or_default();
+        let mut names = HashMap::new();
+        for group in groups {
+            for version in group.versions {
+                for resource in version.resources {
+                    let key = (group.group.clone(), resource.plural, version.version.clone());
+                    names.insert(key, resource.schema);
+                }
+            }
+        }
+        names
+    });
+    NAMES.get(&(kind.group().to_owned(), kind.resource().to_owned(), version.to_owned())).cloned()
 }
 
 fn references(schema: &str) -> impl Iterator<Item = &str> {

@@ -12,6 +12,7 @@ use hyper::body::Body as _;
 use mailboat_machinery::Status;
 
 use crate::answer::{self, Answer};
+use crate::media::Form;
 
 /// From this size on it is worth the time; real servers draw the line here as well.
 const WORTH_WHILE_BYTES: u64 = 128 * 1024;
@@ -30,7 +31,7 @@ pub(crate) async fn compress(answer: Answer) -> Answer {
     }
     let (mut head, body) = answer.into_parts();
     let Ok(collected) = body.collect().await else {
-        return answer::refusal(&Status::internal(answer::TooSlow.to_string()));
+        return answer::refusal(&Status::internal(answer::TooSlow.to_string()), Form::Json);
     };
     let content = collected.to_bytes();
     // It takes a core for a tenth of a second and more: others have their turn meanwhile.

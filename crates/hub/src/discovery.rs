@@ -17,6 +17,7 @@ const CUSTOM_VERBS: [&str; 8] =
 /// The kinds of one place by group and version, most important first.
 pub(crate) struct Discovery {
     groups: Vec<Group>,
+    is_view: bool,
 }
 
 struct Group {
@@ -78,6 +79,19 @@ const ORDER: [&str; 21] = [
     "discovery.k8s.io",
     "resource.k8s.io",
     "flowcontrol.apiserver.k8s.io",
+];
+
+/// Those of them that kcp serves by itself, in its order.
+const KCP_ORDER: [&str; 9] = [
+    "",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "rbac.authorization.k8s.io",
+    "admissionregistration.k8s.io",
+    "events.k8s.io",
+    "apiextensions.k8s.io",
 ];
 
 /// Questions to the server about users and rights: created, answered, never stored.
@@ -182,11 +196,22 @@ impl Discovery {
             })
             .collect();
         // Clients take a name that several groups have from the first: Kubernetes' own come before all others.
+        let order: &[&str] = match keeper {
+            Keeper::Cluster => &ORDER,
+            Keeper::Workspace(_) | Keeper::View(_) => &KCP_ORDER,
+        };
         groups.sort_by_key(|group| {
-            let known = ORDER.iter().position(|known| *known == group.name);
-            (known.unwrap_or(ORDER.len()), !group.name.ends_with(".k8s.io"))
+            let known = order.iter().position(|known| *known == group.name);
+            (known.unwrap_or(order.len()), !group.name.ends_with(".k8s.io"))
         });
-        Self { groups }
+        Self { groups, is_view: false }
+    }
+
+    /// The same, seen through a view: nobody is asked there who others are, or what they may do.
+    pub(crate) fn in_view(mut self) -> Self {
+        self.groups.retain(|group| !REVIEWS.iter().any(|(of, ..)| *of == group.name));
+        self.is_view = true;
+        self
     }
 
     fn group(&self, name: &str) -> Option<&Group> {
@@ -201,16 +226,22 @@ impl Discovery {
             .flat_map(|group| &group.versions)
             .map(|version| &*version.name)
             .collect();
-        json!({
-            "kind": "APIVersions", "versions": versions,
-            "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": address }],
-        })
+        // A view says that it has the core group, whether or not there is anything in it.
+        let versions = if self.is_view { vec!["v1"] } else { versions };
+        json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": reached(address) })
     }
 
-    /// `/apis`.
-    pub(crate) fn groups(&self) -> Value {
+    /// `/apis`. Where they are reached is said of a workspace's own groups; none: it is not.
+    pub(crate) fn groups(&self, address: Option<&str>) -> Value {
+        let shown = |group: &Group| {
+            let mut shown = group.to_json();
+            if let Some(address) = address.filter(|_| KCP_ORDER.contains(&group.name.as_str())) {
+                shown["serverAddressByClientCIDRs"] = reached(address);
+            }
+            shown
+        };
         let groups: Vec<Value> =
-            self.groups.iter().filter(|group| !group.name.is_empty()).map(Group::to_json).collect();
+            self.groups.iter().filter(|group| !group.name.is_empty()).map(shown).collect();
         json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
     }
 
@@ -259,6 +290,11 @@ impl Discovery {
         }
         paths
     }
+}
+
+/// Where everybody reaches the server.
+fn reached(address: &str) -> Value {
+    json!([{ "clientCIDR": "0.0.0.0/0", "serverAddress": address }])
 }
 
 impl Group {
@@ -502,6 +538,6 @@ mod tests {
                 assert_eq!(listed, told, "{name}/{version_name}");
             }
         }
-        assert_eq!(discovery.groups()["groups"][1]["name"], "apps");
+        assert_eq!(discovery.groups(None)["groups"][1]["name"], "apps");
     }
 }

@@ -31,17 +31,20 @@ use crate::access::user::ANONYMOUS;
 use crate::answer::{self, Answer};
 use crate::flow::{Asker, Limits, Pass, Work};
 use crate::hub::Serving;
-use crate::media::Accepted;
+use crate::media::{Accepted, Form, Offer, Types, check_named};
 use crate::path::{Asked, ObjectPath};
 use crate::place::{self, Place};
 use crate::query::Query;
-use crate::{Hub, compress, shape};
+use crate::{Hub, compress, protobuf, shape};
 
 /// What real servers tell everybody who asks for Endpoints.
 const ENDPOINTS_DEPRECATED: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 /// What they tell everybody who asks how their parts are.
 const COMPONENTS_DEPRECATED: &str = "v1 ComponentStatus is deprecated in v1.19+";
+
+/// So much memory all schemas in one document take while they are made: nobody may have many of them at once.
+const SCHEMAS_BYTES: usize = 16 << 20;
 
 /// One request for objects, understood as far as its kind.
 struct Call<'r> {
@@ -69,9 +72,11 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let reads_gzip = compress::reads_gzip(request.headers());
+    let [form, form_in_view] = [false, true].map(|in_view| Form::of_refusal(request.headers(), in_view));
     let mut course = Course::default();
     let within = hub.limits.request_within;
     let answered = tokio::time::timeout(within, answer(&hub, certified, request, &mut course)).await;
+    let form = if course.is_in_view { form_in_view } else { form };
     let mut answer = match answered.unwrap_or_else(|_| Err(too_late(within))) {
         Ok(answer) if reads_gzip => compress::compress(answer).await,
         Ok(answer) => answer,
@@ -81,9 +86,9 @@ where
         }
         // Whoever is not let in may have asked in a browser.
         Err(status) if !course.is_past_gate && matches!(status.code(), 400 | 403) => {
-            answer::as_it_is(answer::refusal(&status))
+            answer::as_it_is(answer::refusal(&status, form))
         }
-        Err(status) => answer::refusal(&status),
+        Err(status) => answer::refusal(&status, form),
     };
     answer.headers_mut().entry(CACHE_CONTROL).or_insert(answer::NOT_KEPT);
     if course.is_known {
@@ -106,6 +111,8 @@ struct Course {
     turn: Option<Pass>,
     /// Whoever asks proved who he is.
     is_known: bool,
+    /// He looks at workspaces through something else.
+    is_in_view: bool,
     /// He may do what he asks for.
     is_past_gate: bool,
 }
@@ -146,6 +153,7 @@ where
     let asker = hub.asker(&user);
     let (place, rest) = Place::read(hub, &user, head.uri.path())
         .map_err(|status| no_entry(status, &user, &head.method, &head.uri))?;
+    course.is_in_view = place.view.is_some();
     let cluster = place.cluster.clone().unwrap_or_default();
     // Whoever prepares a workspace does it in its owner's name, and in nobody else's.
     let acting = match place.owner {
@@ -181,7 +189,13 @@ where
             Asked::Health { .. } => None,
             _ => Some(hub.turn(&asker, Work::Request).await?),
         };
-        return about::about(hub, &place, &asked, &query, &head.headers);
+        if asked != Asked::OpenApiV2 {
+            return about::about(hub, &place, &asked, &query, &head.headers);
+        }
+        let room = hub.turn(&asker, Work::List(SCHEMAS_BYTES)).await?;
+        let mut answer = about::about(hub, &place, &asked, &query, &head.headers)?;
+        answer.extensions_mut().insert(Arc::new(room));
+        return Ok(answer);
     };
     let verb = verb(&head.method, &path, &query).ok_or_else(not_allowed)?;
     if place.view.is_none() {
@@ -219,20 +233,26 @@ where
         if place.view.is_some() {
             return Err(Status::unserved());
         }
+        check_named(&head.headers, false)?;
+        let form = Accepted::of(&head.headers, Offer::Plain { in_view: false })?.form;
         let body = review::body(&body, &head.headers)?;
         if review::is_token_request(&path) {
-            return review::token(hub, &cluster, &path, body, &manager(&query, &head.headers));
+            let issued = review::token(hub, &cluster, &path, body, &manager(&query, &head.headers))?;
+            return Ok(answer::object(StatusCode::CREATED, &issued, form));
         }
-        return review::answer(hub, &cluster, &user, &path, body, &manager(&query, &head.headers));
+        let answered = review::answer(hub, &cluster, &user, &path, body, &manager(&query, &head.headers))?;
+        return Ok(answer::object(StatusCode::CREATED, &answered, form));
     }
-    let accepted = Accepted::of(&head.headers)?;
     let is_cluster = matches!(hub.serving(), Serving::Cluster(_));
     if is_cluster && components::is_asked(&path) {
         if !matches!(verb, "get" | "list" | "watch") {
             return Err(not_allowed());
         }
+        check_named(&head.headers, verb == "list")?;
+        let accepted = Accepted::of(&head.headers, Offer::Objects { types: Types::All, is_watch: false })?;
         let answered = components::answer(&path, verb, accepted);
-        let mut answer = answered.unwrap_or_else(|status| answer::refusal(&status));
+        let form = Form::of_refusal(&head.headers, false);
+        let mut answer = answered.unwrap_or_else(|status| answer::refusal(&status, form));
         answer::warn(&mut answer, [COMPONENTS_DEPRECATED.to_owned()]);
         return Ok(answer);
     }
@@ -256,6 +276,16 @@ where
     if place.cluster.is_none() && !matches!(verb, "list" | "watch") {
         return Err(not_allowed());
     }
+    let is_own = kind.origin == Origin::Native && place.view.is_none();
+    if is_own && !connect::is_connection(&path) && path.subresource != "log" {
+        check_named(&head.headers, matches!(verb, "list" | "watch"))?;
+    }
+    let types = match &place.view {
+        Some(_) => Types::None,
+        None if is_own && protobuf::is_known(&version.api_version, &kind.name) => Types::All,
+        None => Types::Metadata,
+    };
+    let accepted = Accepted::of(&head.headers, Offer::Objects { types, is_watch: verb == "watch" })?;
     let call = Call {
         hub,
         place,

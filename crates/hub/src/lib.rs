@@ -37,7 +37,7 @@ mod openapi;
 mod path;
 mod place;
 mod private;
-mod protobuf;
+pub mod protobuf;
 mod query;
 mod random;
 mod recorder;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use mailboat_machinery::Kind;
 use mailboat_object::{Name, Version};
 
+use crate::media::Form;
 use crate::table::Include;
 
 /// How many lines are remembered: those who watch the same read them at about the same time.
@@ -46,6 +47,8 @@ pub(crate) struct Line {
     /// The version in which the object is shown.
     pub api_version: Name,
     pub metadata_only: bool,
+    /// In which form it is written.
+    pub form: Form,
     /// As a row of a table.
     pub table: Option<Row>,
 }
@@ -134,6 +137,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            form: Form::Json,
             table: None,
         };
         let never = || -> Vec<u8> { panic!("it was written already") };
@@ -155,6 +159,7 @@ mod tests {
             what: "ADDED",
             api_version: Name::new("v1"),
             metadata_only: false,
+            form: Form::Json,
             table: None,
         };
         let count = 3 * SWEPT_AT as u64;

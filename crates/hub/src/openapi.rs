@@ -1,5 +1,8 @@
 //! OpenAPI: what `kubectl explain` reads, and how clients find out which parameters a server knows.
 
+pub(crate) mod gnostic;
+pub(crate) mod v2;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,14 +11,6 @@ use mailboat_machinery::{Kind, KindVersion, Origin};
 use serde_json::{Map, Value, json};
 
 use crate::catalog;
-
-/// `/openapi/v2`: nothing but what kind of document it is. All that uses it looks for v3 first.
-pub(crate) fn v2() -> Value {
-    json!({
-        "swagger": "2.0", "info": { "title": "Mailboat", "version": env!("CARGO_PKG_VERSION") },
-        "paths": {}, "definitions": {},
-    })
-}
 
 /// `/openapi/v3`: which documents there are. `prefix` is the path of the place that they are asked of.
 pub(crate) fn index<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>, prefix: &str) -> Value {
@@ -51,6 +46,15 @@ pub(crate) fn marks<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> BTree
         }
     }
     hashes.into_iter().map(|(path, hash)| (path, format!("{:016X}", hash.finish()))).collect()
+}
+
+/// The name of a kind's schema.
+fn component(kind: &Kind, version: &str) -> String {
+    let native = match kind.origin {
+        Origin::Native => catalog::component(&kind.id, version),
+        Origin::Custom => None,
+    };
+    native.unwrap_or_else(|| custom_name(kind.id.group(), version, &kind.name))
 }
 
 /// The document of one group and version; none if there is no such.

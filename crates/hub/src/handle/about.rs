@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use http::header::{HeaderValue, VARY};
 use http::{HeaderMap, StatusCode};
 use mailboat_machinery::Status;
 use serde_json::{Value, json};
@@ -10,7 +11,9 @@ use super::unserved;
 use crate::answer::{self, Answer, Keep};
 use crate::discovery::Discovery;
 use crate::hub::Serving;
-use crate::media::{AGGREGATED_DISCOVERY, Accepted, Shape};
+use crate::media::{AGGREGATED_DISCOVERY, Accepted, Offer, check_named, takes_aggregated_discovery};
+use crate::openapi::gnostic;
+use crate::openapi::v2::{self, Form};
 use crate::path::Asked;
 use crate::place::Place;
 use crate::query::Query;
@@ -24,9 +27,16 @@ pub(super) fn about(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<Answer, Status> {
-    let discovery = || hub.peek(|machine| Discovery::of(&place.kinds(hub, machine), place.keeper(hub)));
-    let aggregated =
-        || -> Result<bool, Status> { Ok(Accepted::of(headers)?.shape == Shape::AggregatedDiscovery) };
+    let discovery = || {
+        let discovery = hub.peek(|machine| Discovery::of(&place.kinds(hub, machine), place.keeper(hub)));
+        if place.view.is_some() { discovery.in_view() } else { discovery }
+    };
+    let aggregated = takes_aggregated_discovery(headers);
+    // kcp has everything at once of the core group alone, and views of it have no such thing.
+    let (whole_core, whole_groups) = match hub.serving() {
+        Serving::Cluster(_) => (aggregated, aggregated),
+        Serving::Workspaces(_) => (aggregated && place.view.is_none(), false),
+    };
     let whole = |core: bool| {
         let served = place.cluster.as_ref().filter(|_| place.view.is_none());
         let kinds = served.and_then(|cluster| hub.peek(|machine| machine.served_kinds(cluster).cloned()));
@@ -42,21 +52,24 @@ pub(super) fn about(
     let found = |value: Option<Value>| value.ok_or_else(Status::unserved);
     let value = match asked {
         Asked::Health { name, check } => return Ok(health::answer(hub, name, check.as_deref(), query)),
-        Asked::Version => version(hub.serving()),
+        Asked::Version => return Ok(answer::json(StatusCode::OK, &version(hub.serving()))),
         Asked::Paths => {
             let mut paths: Vec<String> = discovery().paths().iter().map(|path| format!("/{path}")).collect();
             paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
-            json!({ "paths": paths })
+            return Ok(answer::json(StatusCode::OK, &json!({ "paths": paths })));
         }
-        Asked::CoreVersions if aggregated()? => return Ok(whole(true)),
-        Asked::Groups if aggregated()? => return Ok(whole(false)),
+        Asked::CoreVersions if whole_core => return Ok(whole(true)),
+        Asked::Groups if whole_groups => return Ok(whole(false)),
         Asked::CoreVersions => discovery().core_versions(hub.address()),
-        Asked::Groups => discovery().groups(),
+        Asked::Groups => {
+            let is_workspace = matches!(hub.serving(), Serving::Workspaces(_)) && place.view.is_none();
+            discovery().groups(is_workspace.then(|| hub.address()))
+        }
         Asked::Group(group) => found(discovery().one_group(group))?,
         Asked::Kinds { group, version } => {
             discovery().kinds(group, version).ok_or_else(|| unserved(hub, place, group))?
         }
-        Asked::OpenApiV2 => openapi::v2(),
+        Asked::OpenApiV2 => return Ok(schemas_in_one(hub, place, headers)),
         Asked::OpenApiIndex => {
             let index = hub.peek(|machine| openapi::index(&place.kinds(hub, machine), &place.prefix));
             // So real servers call it, though it is JSON.
@@ -67,7 +80,33 @@ pub(super) fn about(
         }
         Asked::Objects(_) => return Err(Status::unserved()),
     };
-    Ok(answer::json(StatusCode::OK, &value))
+    if matches!(asked, Asked::CoreVersions | Asked::Kinds { .. }) {
+        check_named(headers, false)?;
+    }
+    Ok(answer::object(
+        StatusCode::OK,
+        &value,
+        Accepted::of(headers, Offer::Plain { in_view: place.view.is_some() })?.form,
+    ))
+}
+
+/// All schemas in one document.
+fn schemas_in_one(hub: &Hub, place: &Place, headers: &HeaderMap) -> Answer {
+    let kinds = hub.peek(|machine| place.kinds(hub, machine));
+    let mut answer = match Form::of(headers) {
+        None => answer::nothing(StatusCode::NOT_ACCEPTABLE),
+        Some(form) => answer::marked(headers, &v2::mark(&kinds, form), Keep::Asking, || {
+            let document = v2::whole(&kinds);
+            match form {
+                Form::Json => answer::json(StatusCode::OK, &document),
+                Form::Gnostic => answer::bytes(StatusCode::OK, form.media_type(), gnostic::write(&document)),
+            }
+        }),
+    };
+    // Whether or not it is made smaller, as real servers say it.
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    answer
 }
 
 /// The schemas of one group and version. Whoever asks for them by the mark that they have may keep them for ever; whoever

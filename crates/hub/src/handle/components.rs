@@ -51,7 +51,7 @@ pub(super) fn answer(path: &ObjectPath, verb: &str, accepted: Accepted) -> Resul
             json!({ "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items })
         }
     };
-    Ok(if accepted.yaml { answer::yaml(StatusCode::OK, &told) } else { answer::json(StatusCode::OK, &told) })
+    Ok(answer::object(StatusCode::OK, &told, accepted.form))
 }
 
 fn component((name, wrong): &(&str, Option<&str>)) -> Value {

@@ -13,7 +13,8 @@ use super::{Call, act, not_allowed};
 use crate::answer::{self, Answer};
 use crate::flow::{Pass, Work};
 use crate::hub::now_seconds;
-use crate::media::Shape;
+use crate::media::{Form, Shape};
+use crate::protobuf::{self, BadProtobuf};
 use crate::table::{self, Columns, Include, list_metadata};
 
 /// A tree of values takes so many times its JSON.
@@ -69,7 +70,7 @@ impl Call<'_> {
     pub(super) async fn room_for(&self, list: &List) -> Result<Option<Arc<Pass>>, Status> {
         let bytes: usize = list.items.iter().map(|item| item.json_bytes()).sum();
         // These are made as trees first.
-        let trees = self.accepted.yaml || self.accepted.shape == Shape::Table;
+        let trees = self.accepted.form == Form::Yaml || self.accepted.shape == Shape::Table;
         let bytes = if trees { bytes.saturating_mul(TREE_PER_JSON) } else { bytes };
         if bytes <= PIECE_BYTES {
             return Ok(None);
@@ -86,10 +87,28 @@ impl Call<'_> {
             *item = self.version.shown(item);
         }
         let shown = ShownList { call: self, list };
-        if self.accepted.yaml {
-            return Ok(answer::yaml(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default()));
-        }
-        Ok(answer::json(StatusCode::OK, &shown))
+        Ok(match self.accepted.form {
+            Form::Json => answer::json(StatusCode::OK, &shown),
+            Form::Yaml => {
+                answer::object(StatusCode::OK, &serde_json::to_value(shown).unwrap_or_default(), Form::Yaml)
+            }
+            Form::Protobuf => answer::in_protobuf(StatusCode::OK, self.in_protobuf(list)),
+        })
+    }
+
+    /// A list in protobuf, of whose items one at a time is made as a tree.
+    fn in_protobuf(&self, list: &List) -> Result<Vec<u8>, BadProtobuf> {
+        let (api_version, kind, type_meta) = match self.accepted.shape {
+            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList", TypeMeta::MetadataOnly),
+            Shape::Whole | Shape::Table => {
+                (&*self.version.api_version, &*self.kind.naming.list, TypeMeta::Nothing)
+            }
+        };
+        let items = list
+            .items
+            .iter()
+            .map(|item| serde_json::to_value(item.shown(type_meta)).map_err(|_| BadProtobuf::Damaged));
+        protobuf::list(api_version, kind, &list_metadata(list), items)
     }
 
     pub(super) fn list_request(&self) -> Result<ListRequest, Status> {
@@ -171,20 +190,18 @@ impl Call<'_> {
         let object = &self.version.shown(object);
         let shown = match self.accepted.shape {
             Shape::Metadata => object.shown(TypeMeta::MetadataOnly),
-            Shape::Whole | Shape::Table | Shape::AggregatedDiscovery => {
-                object.shown(TypeMeta::Version(&self.version.api_version))
-            }
+            Shape::Whole | Shape::Table => object.shown(TypeMeta::Version(&self.version.api_version)),
         };
-        if self.accepted.yaml {
-            return Ok(answer::yaml(code, &serde_json::to_value(shown).unwrap_or_default()));
-        }
-        Ok(answer::json(code, &shown))
+        Ok(match self.accepted.form {
+            Form::Json => answer::json(code, &shown),
+            form => answer::object(code, &serde_json::to_value(shown).unwrap_or_default(), form),
+        })
     }
 
-    /// Anything else that is JSON.
+    /// Anything else that says what it is.
     #[allow(clippy::unnecessary_wraps, reason = "it ends handlers, which can fail")]
     pub(super) fn value(&self, code: StatusCode, value: &Value) -> Result<Answer, Status> {
-        Ok(if self.accepted.yaml { answer::yaml(code, value) } else { answer::json(code, value) })
+        Ok(answer::object(code, value, self.accepted.form))
     }
 }
 

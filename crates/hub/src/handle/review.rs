@@ -1,6 +1,5 @@
 //! Questions about users and rights: created, answered, never stored.
 
-use http::StatusCode;
 use mailboat_machinery::time::rfc3339;
 use mailboat_machinery::{FieldError, Status};
 use mailboat_object::{ClusterId, Key, KindId, Name};
@@ -10,7 +9,6 @@ use super::write::read;
 use crate::Hub;
 use crate::access::user::CLUSTER_EXTRA;
 use crate::access::{AccountError, BadToken, DEFAULT_SECONDS, User, review};
-use crate::answer::{self, Answer};
 use crate::cluster::CLUSTER;
 use crate::discovery::REVIEWS;
 use crate::hub::now_seconds;
@@ -39,7 +37,7 @@ pub(super) fn answer(
     path: &ObjectPath,
     mut body: Value,
     manager: &Name,
-) -> Result<Answer, Status> {
+) -> Result<Value, Status> {
     let gate = hub.gate();
     furnish(&mut body, path, manager);
     let mut answered = match (path.group.as_str(), path.resource.as_str()) {
@@ -86,7 +84,7 @@ pub(super) fn answer(
             }
         }
     }
-    Ok(answer::json(StatusCode::CREATED, &answered))
+    Ok(answered)
 }
 
 /// Why a token is good for none of the audiences that were asked about, as real servers say it.
@@ -153,7 +151,7 @@ pub(super) fn token(
     path: &ObjectPath,
     mut body: Value,
     manager: &Name,
-) -> Result<Answer, Status> {
+) -> Result<Value, Status> {
     body["apiVersion"] = "authentication.k8s.io/v1".into();
     body["kind"] = "TokenRequest".into();
     if body["spec"]["expirationSeconds"].is_null() {
@@ -174,7 +172,7 @@ pub(super) fn token(
         namespace: path.namespace.clone(),
         name: path.name.clone(),
     };
-    let issued = hub.peek(|machine| {
+    hub.peek(|machine| {
         let account = machine.get(&key)?;
         body["metadata"]["name"] = path.name.as_str().into();
         body["metadata"]["namespace"] = path.namespace.as_str().into();
@@ -184,8 +182,7 @@ pub(super) fn token(
             .accounts()
             .issue(machine, &account, body, now_seconds())
             .map_err(|error| refused(&error, &path.name))
-    })?;
-    Ok(answer::json(StatusCode::CREATED, &issued))
+    })
 }
 
 fn refused(error: &AccountError, account: &Name) -> Status {

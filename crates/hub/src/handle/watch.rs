@@ -20,7 +20,8 @@ use crate::answer::{self, Answer};
 use crate::flow::Pass;
 use crate::hub::now_seconds;
 use crate::lines::{Line, Row, SHARED_BYTES};
-use crate::media::Shape;
+use crate::media::{Form, JSON, Shape};
+use crate::protobuf::{self, BadProtobuf, PROTOBUF_STREAM};
 use crate::table::{Columns, Include};
 
 /// How many events are taken from the log at once, and how many bytes, so that a slow reader holds little.
@@ -68,6 +69,7 @@ impl Call<'_> {
             version: self.version.clone(),
             kind: Arc::clone(&self.kind),
             metadata_only: self.accepted.shape == Shape::Metadata,
+            form: self.accepted.form,
             columns,
             columns_told: false,
         };
@@ -96,7 +98,11 @@ impl Call<'_> {
         };
         let stream = futures::stream::unfold(stream, Streaming::next);
         let times = Times { beginning: sent.map(|sent| (sent, self.hub.limits.answer_within)), ends_at };
-        Ok(answer::stream(ending::in_time(stream, times)))
+        let media_type = match self.accepted.form {
+            Form::Json | Form::Yaml => JSON,
+            Form::Protobuf => PROTOBUF_STREAM,
+        };
+        Ok(answer::stream(ending::in_time(stream, times), media_type))
     }
 }
 
@@ -213,6 +219,7 @@ struct Writer {
     version: KindVersion,
     kind: Arc<Kind>,
     metadata_only: bool,
+    form: Form,
     columns: Option<(Columns, Include)>,
     columns_told: bool,
 }
@@ -232,7 +239,7 @@ impl Writer {
             include: *include,
             with_columns: !self.columns_told,
         });
-        Some(Line { version: object.version, what, api_version, metadata_only, table })
+        Some(Line { version: object.version, what, api_version, metadata_only, form: self.form, table })
     }
 
     fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
@@ -240,9 +247,9 @@ impl Writer {
             WatchEvent::Added(object) => ("ADDED", object),
             WatchEvent::Modified(object) => ("MODIFIED", object),
             WatchEvent::Deleted(object) => ("DELETED", object),
-            WatchEvent::Error(status) => return line(out, "ERROR", &status.to_json()),
+            WatchEvent::Error(status) => return self.put(out, "ERROR", &status.to_json()),
             WatchEvent::Bookmark { version, initial_events_end } => {
-                return line(out, "BOOKMARK", &self.bookmark(*version, *initial_events_end));
+                return self.put(out, "BOOKMARK", &self.bookmark(*version, *initial_events_end));
             }
         };
         match &self.columns {
@@ -250,10 +257,32 @@ impl Writer {
                 let mut table = columns.table([object], *include, !self.columns_told, now_seconds());
                 table["metadata"]["resourceVersion"] = object.version.to_string().into();
                 self.columns_told = true;
-                line(out, what, &table);
+                self.put(out, what, &table);
             }
-            None => line(out, what, &self.shown(&self.version.shown(object))),
+            None => self.put(out, what, &self.shown(&self.version.shown(object))),
         }
+    }
+
+    /// Writes one event.
+    fn put(&self, out: &mut Vec<u8>, what: &str, object: &impl serde::Serialize) {
+        if self.form == Form::Protobuf {
+            let said = serde_json::to_value(object).map_err(|_| BadProtobuf::Damaged);
+            match said.and_then(|object| protobuf::write(&object)) {
+                Ok(object) => protobuf::event(what, &object, out),
+                Err(error) => {
+                    // A status can always be said.
+                    let status = Status::internal(error.to_string()).to_json();
+                    protobuf::event("ERROR", &protobuf::write(&status).unwrap_or_default(), out);
+                }
+            }
+            return;
+        }
+        out.extend_from_slice(br#"{"type":""#);
+        out.extend_from_slice(what.as_bytes());
+        out.extend_from_slice(br#"","object":"#);
+        // What is written here is made of JSON values alone, which can always be written.
+        let _ = serde_json::to_writer(&mut *out, object);
+        out.extend_from_slice(b"}\n");
     }
 
     fn shown<'s>(&'s self, object: &'s Stored) -> mailboat_machinery::Shown<'s> {
@@ -291,15 +320,6 @@ impl Writer {
         }
         bookmark
     }
-}
-
-fn line(out: &mut Vec<u8>, what: &str, object: &impl serde::Serialize) {
-    out.extend_from_slice(br#"{"type":""#);
-    out.extend_from_slice(what.as_bytes());
-    out.extend_from_slice(br#"","object":"#);
-    // What is written here is made of JSON values alone, which can always be written.
-    let _ = serde_json::to_writer(&mut *out, object);
-    out.extend_from_slice(b"}\n");
 }
 
 #[cfg(test)]

@@ -141,6 +141,19 @@ async fn a_new_kind_is_served_at_once_and_explained() {
     assert!(explained.contains("What the boat is.") && explained.contains("How long it is."), "{explained}");
     let explained = kubectl.well(&["explain", "deployment.spec.replicas"]).await;
     assert!(explained.contains("Number of desired pods"), "{explained}");
+    // So it reads version 2 of the schemas, as client-go's `OpenAPISchema` gives it.
+    for (asked, told) in [
+        ("boats.spec", &["What the boat is.", "length\t<integer>"][..]),
+        ("deployment.spec.template.spec.containers", &["name <string>"][..]),
+        ("services.spec.ports", &["targetPort\t<string>", "nodePort\t<integer>"][..]),
+    ] {
+        let explained = kubectl.well(&["explain", asked, "--output", "plaintext-openapiv2"]).await;
+        for told in told {
+            let spaced: Vec<&str> = told.split_whitespace().collect();
+            let said: Vec<&str> = explained.split_whitespace().collect();
+            assert!(said.windows(spaced.len()).any(|words| words == spaced), "{told} in {explained}");
+        }
+    }
     let kinds = kubectl.well(&["api-resources"]).await;
     for wanted in ["boats", "deployments", "customresourcedefinitions", "selfsubjectaccessreviews"] {
         assert!(kinds.contains(wanted), "{wanted} in {kinds}");
