@@ -174,7 +174,8 @@ fn look_before(slot: &Slot<'_>, target: &Object) -> Plan {
 fn follow(slot: &Slot<'_>, want: &Want, target: &Object, finalizer: Option<Action>, how: How) -> Plan {
     let mut actions: SmallVec<[Action; 2]> = finalizer.into_iter().collect();
     if want.policy.status != StatusReturn::Off && reports_something_new(slot, target) {
-        actions.push(Action::Report(want.policy.status));
+        // Of a copy of which only the head is kept, nobody knows what it reports.
+        actions.push(if target.is_whole() { Action::Report(want.policy.status) } else { Action::Read });
     }
     let untold = if actions.is_empty() { None } else { cannot_tell(slot) };
     if untold.is_some() {

@@ -60,7 +60,7 @@ fn script(workspace: Workspace, order: &[Step], gap: u64) -> Script {
     let mut lines: Vec<_> = (0..3).map(|name| (u64::from(name), Step::Put(workspace, name, 0))).collect();
     lines.push((5, Step::Place(0, 0, 0b11)));
     lines.extend((0..).map(|at| BEGIN + at * gap).zip(order.iter().cloned()));
-    Script { edges: 2, waits: false, claims: false, manners: Manners::default(), lines }
+    Script { edges: 2, waits: false, claims: false, heads: false, manners: Manners::default(), lines }
 }
 
 /// Every order of some things.

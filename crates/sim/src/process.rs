@@ -60,6 +60,8 @@ pub(crate) struct Process {
     edges: u8,
     /// Whether sources wait for their copies.
     waits: bool,
+    /// Whether only heads are kept of what stands at edges.
+    heads: bool,
     manners: Manners,
     /// It was noticed that the center went back in time.
     pub(crate) noticed_the_past: bool,
@@ -109,7 +111,7 @@ impl FollowerState {
 
 impl Process {
     pub(crate) fn start(now: u64, script: &Script, url: bool, seed: u64, mutations: Mutations) -> Self {
-        let Script { edges, waits, claims, manners, .. } = *script;
+        let Script { edges, waits, claims, heads, manners, .. } = *script;
         let marks: Vec<Arc<dyn Marks>> = vec![Arc::new(marks())];
         let owner = OwnerId(Name::new(OWNER));
         let finalizer = Some(Name::new(FINALIZER));
@@ -124,6 +126,7 @@ impl Process {
             seed,
             edges,
             waits,
+            heads,
             manners,
             noticed_the_past: false,
             tally: Tally::default(),
@@ -213,7 +216,11 @@ impl Process {
                 kind_name: Name::new(kind_name(kind)),
                 manager: Name::new(MANAGER),
                 filter: Filter::All,
-                keep: Keep::Whole,
+                keep: if self.heads && Servers::of(&ClusterId(place.0.clone())) > 0 && *kind == boats() {
+                    Keep::Head
+                } else {
+                    Keep::Whole
+                },
                 limits: Limits::default(),
             };
             // Small pages, so that lists have several.

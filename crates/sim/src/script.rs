@@ -154,6 +154,8 @@ pub struct Script {
     pub waits: bool,
     /// Whether what stands at the last edge is seen by a permission claim.
     pub claims: bool,
+    /// Whether of what stands at edges only heads are kept, as the center does.
+    pub heads: bool,
     /// How each route delivers and withdraws.
     pub manners: Manners,
     /// What happens, sorted by time.
@@ -166,6 +168,8 @@ pub(crate) const BOUND: u8 = 3;
 const WAITS_OF: u64 = 4;
 /// In one of so many seeds what stands at the last edge is seen by a claim.
 const CLAIMS_OF: u64 = 5;
+/// In one of so many seeds only heads are kept of what stands at edges.
+const HEADS_OF: u64 = 3;
 /// Sources have so many names.
 const NAMES: u64 = 8;
 /// Sources have one of so many labels, and placements select one.
@@ -213,7 +217,8 @@ impl Script {
             dice.claims(at, &mut lines);
         }
         lines.sort_by_key(|(at, _)| *at);
-        Self { edges, waits, claims, manners: Manners::draw(seed), lines }
+        let heads = Seeded(seed ^ 0x0ead_0e4d).next().is_multiple_of(HEADS_OF);
+        Self { edges, waits, claims, heads, manners: Manners::draw(seed), lines }
     }
 }
 

@@ -356,3 +356,34 @@ fn what_is_created_once_from_now_on_gets_another_mark_and_nothing_else() {
     // Nobody owns it any more.
     assert!(world.object(&copy()).unwrap()["metadata"]["labels"].get("mailboat.dev/owner").is_none());
 }
+
+#[test]
+fn what_a_copy_reports_of_which_only_the_head_is_kept_is_read_and_comes_back() {
+    let mut world = World::new(&CLUSTERS);
+    for cluster in ["tenant", "florin"] {
+        let namespace = key(cluster, "namespaces", "", "till");
+        world.put(&namespace, json!({ "apiVersion": "v1", "kind": "Namespace" }));
+        for kind in KINDS {
+            world.follow(cluster, kind);
+        }
+        world.keep = mailboat_object::object::Keep::Head;
+    }
+    let mailbox = key("tenant", "configmaps", "till", "pos");
+    world.put(&mailbox, config_map("1"));
+    configure(&mut world, edge_syncer("s", "tenant", FLORIN));
+    known(&mut world);
+    world.run();
+    let mut ready = world.object(&copy()).unwrap().clone();
+    ready["status"] = json!({ "ready": 3 });
+    world.put(&copy(), ready);
+    world.run();
+    assert_eq!(
+        world.object(&mailbox).unwrap()["status"],
+        json!({ "ready": 3 }),
+        "{}",
+        explain(&world, &copy())
+    );
+    let gets = world.servers[&copy().cluster].gets;
+    world.run_for(600_000);
+    assert_eq!(world.servers[&copy().cluster].gets, gets, "it is read over and over");
+}

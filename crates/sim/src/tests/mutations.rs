@@ -34,7 +34,7 @@ fn caught_at_two_edges(mutation: engine::Mutation, steps: impl Fn(u64) -> Vec<(u
 }
 
 pub(super) fn scripted(edges: u8, lines: Vec<(u64, Step)>) -> Script {
-    Script { edges, waits: false, claims: false, manners: Manners::default(), lines }
+    Script { edges, waits: false, claims: false, heads: false, manners: Manners::default(), lines }
 }
 
 /// Eight sources that are placed at two edges, and what happens then.
