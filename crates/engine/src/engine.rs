@@ -168,6 +168,8 @@ pub struct Engine {
     awaited: Option<ClusterId>,
     /// Slots that lost a claim and have another: whose they are is known when all is evaluated.
     pub(crate) handed_on: BTreeSet<SlotId>,
+    /// What stays with whoever let go of it, as long as it is in question whether those who claim it want it still.
+    pub(crate) lingering: BTreeSet<SlotId>,
     pub(crate) flights: flights::Flights,
     pub(crate) notices: Vec<Notice>,
     pub(crate) standings: Standings,
@@ -233,6 +235,7 @@ impl Engine {
             was_known: false,
             awaited: None,
             handed_on: BTreeSet::new(),
+            lingering: BTreeSet::new(),
             flights: flights::Flights::default(),
             notices: Vec::new(),
             standings: Standings::default(),

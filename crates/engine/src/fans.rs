@@ -43,7 +43,8 @@ pub struct Fan {
     pub legs: Vec<Leg>,
     /// Why it cannot be said where the source goes.
     pub hold: Option<Box<Hold>>,
-    /// Whether its route came to select otherwise since that was last decided: what its legs say may not hold any more.
+    /// Whether its route came to select otherwise since that was last decided, or may go elsewhere and does not say where: what its
+    /// legs say may not hold any more.
     pub reselected: bool,
     /// How the source was last seen to be gone.
     pub gone: Option<Box<Absence>>,
@@ -83,6 +84,14 @@ struct More {
     hold: Option<Hold>,
 }
 
+/// Where a route may make something else of a source than what its fan was last decided by.
+pub struct Changed {
+    /// These destinations, in order.
+    pub at: Arc<Vec<DestinationId>>,
+    /// Whether nothing else changed, so that it is evaluated there alone.
+    pub alone: bool,
+}
+
 /// Who is woken when something that was read changes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reader {
@@ -105,8 +114,8 @@ pub struct Fans {
     sources_at: Whereabouts,
     /// Where something was read.
     reads_at: Whereabouts,
-    /// Where alone fans wait to be evaluated, of which nothing has changed but where their routes go.
-    pub only_at: BTreeMap<FanId, Arc<Vec<DestinationId>>>,
+    /// Where their routes changed, of fans that were not decided since.
+    pub changed: BTreeMap<FanId, Changed>,
     /// The fans about which something is undecided that no slot tells.
     undecided: BTreeMap<RouteIndex, BTreeSet<FanId>>,
     /// The fans whose sources each route selects.
@@ -177,7 +186,7 @@ impl Fans {
 
     /// Forgets a fan that has no legs any more.
     pub fn remove(&mut self, id: FanId) {
-        self.only_at.remove(&id);
+        self.changed.remove(&id);
         if let Some(fan) = self.all.try_remove(id.0 as usize) {
             self.sources_at.remove(&fan.source.cluster, &fan.source.kind);
             if let Some(routes) = self.ids.get_mut(&*fan.source) {

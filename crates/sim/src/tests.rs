@@ -26,9 +26,11 @@ fn seeds_that_found_something_stay_mended() {
         [202_753, 202_759, 203_839, 204_357, 204_495, 205_692, 300_595, 300_733, 300_915, 301_722, 400_128];
     let hidden = [624, 1_614, 1_809, 7_000_267, 7_000_344, 7_000_404, 7_001_769];
     let let_go = [567, 2_937];
-    let counted = [239, 819, 878, 1_019, 2_049, 2_223, 3_546, 4_771, 7_000_791, 7_002_213, 7_002_216];
+    let counted = [239, 819, 878, 1_019, 2_049, 2_223, 3_117, 3_546, 4_771, 7_000_791, 7_002_213, 7_002_216];
     let told_late = [6_862];
-    for seed in seeds.into_iter().chain(late).chain(hidden).chain(counted).chain(let_go).chain(told_late) {
+    let finalized = [3_443, 3_511];
+    let earlier = seeds.into_iter().chain(late).chain(hidden);
+    for seed in earlier.chain(counted).chain(let_go).chain(told_late).chain(finalized) {
         if let Err(failure) = run(seed, &Options::default()) {
             panic!("{failure}");
         }

@@ -82,6 +82,7 @@ impl Engine {
             }
             _ => None,
         };
+        let leads_anywhere = route.as_ref().is_some_and(|route| route.destinations().is_none());
         let mut sources = Vec::new();
         if let Some(route) = &route {
             for wanted in &route.head().sources {
@@ -118,9 +119,11 @@ impl Engine {
         let listed: Vec<_> = sources.iter().map(|source| self.fans.of(index, source)).collect();
         // What a new route brings is listed for the first time, though others may have read it before.
         let urgency = if before.is_some() { Urgency::Live } else { Urgency::Listed };
+        // It may go elsewhere and does not say where.
+        let elsewhere = before.is_some() && (!alike || leads_anywhere);
         for id in known.into_iter().chain(listed) {
             if let Some(fan) = self.fans.get_mut(id) {
-                fan.reselected |= before.is_some() && !alike;
+                fan.reselected |= elsewhere;
             }
             self.evaluate_later(id, urgency);
         }

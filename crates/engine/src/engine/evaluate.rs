@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::settle::scope_of;
 use super::{Engine, urgency};
 use crate::breaker::ScopeId;
-use crate::fans::{Fan, FanId, Leg, Reader, RouteIndex};
+use crate::fans::{Changed, Fan, FanId, Leg, Reader, RouteIndex};
 use crate::queue::Urgency;
 use crate::route::{DestinationId, Rank, Route, View};
 use crate::shared::in_cluster;
@@ -32,7 +32,9 @@ pub(crate) enum Evaluation {
 
 impl Engine {
     pub(crate) fn evaluate_later(&mut self, id: FanId, urgency: Urgency) {
-        self.fans.only_at.remove(&id);
+        if let Some(changed) = self.fans.changed.get_mut(&id) {
+            changed.alone = false;
+        }
         if let Some(fan) = self.fans.get_mut(id) {
             fan.stale = true;
             self.evaluations.push(Evaluation::Fan(id), fan.route, urgency);
@@ -47,20 +49,18 @@ impl Engine {
         changed: &Arc<Vec<DestinationId>>,
         urgency: Urgency,
     ) {
-        let before = self.fans.only_at.remove(&id);
+        let before = self.fans.changed.remove(&id);
         let Some(fan) = self.fans.get_mut(id) else { return };
         let was_stale = std::mem::replace(&mut fan.stale, true);
         self.evaluations.push(Evaluation::Fan(id), fan.route, urgency);
         let changed = match before {
-            // All of it is evaluated anyway.
-            None if was_stale => return,
-            None => Arc::clone(changed),
-            Some(before) => {
-                let all: BTreeSet<DestinationId> = before.iter().chain(changed.iter()).copied().collect();
-                Arc::new(all.into_iter().collect())
+            None => Changed { at: Arc::clone(changed), alone: !was_stale },
+            Some(Changed { at, alone }) => {
+                let all: BTreeSet<DestinationId> = at.iter().chain(changed.iter()).copied().collect();
+                Changed { at: Arc::new(all.into_iter().collect()), alone }
             }
         };
-        self.fans.only_at.insert(id, changed);
+        self.fans.changed.insert(id, changed);
     }
 
     pub(crate) fn wake(&mut self, reader: Reader, urgency: Urgency) {
@@ -157,7 +157,10 @@ impl Engine {
             Seen::Present(source) => {
                 let source = Arc::clone(source);
                 let Some(fan) = self.fans.get_mut(id) else { return };
-                fan.finalizes &= only.is_some();
+                // What asked for our finalizer may be what it does not go to any more.
+                let goes_on =
+                    |leg: &Leg| only.as_ref().is_some_and(|only| only.binary_search(&leg.to).is_err());
+                fan.finalizes &= fan.legs.iter().any(|leg| goes_on(leg) && leg.slots().next().is_some());
                 fan.identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
                 let view = View::finding(store, &self.copies);
                 let selected = route.select(&source, &view);
@@ -170,6 +173,7 @@ impl Engine {
                             fan.reselected = false;
                             fan.gone = None;
                         }
+                        self.fans.changed.remove(&id);
                         self.fans.selects(id, selected.by.clone());
                         self.keep_legs(id, &selected.to, None);
                         let changed = |to: &&DestinationId| {
@@ -197,13 +201,13 @@ impl Engine {
 
     /// Where alone a fan is to be evaluated, if all else of it was decided from what is known now. What was read for that goes on
     /// to wake it.
-    fn evaluated_only(&mut self, store: &Store, id: FanId) -> Option<Arc<Vec<DestinationId>>> {
-        let only = self.fans.only_at.remove(&id)?;
+    fn evaluated_only(&self, store: &Store, id: FanId) -> Option<Arc<Vec<DestinationId>>> {
+        let only = self.fans.changed.get(&id).filter(|changed| changed.alone)?;
         let fan = self.fans.get(id)?;
         let source = store.get(&fan.source).present()?;
         let identified = store.identity(&source.key.cluster, &source.key.kind).is_some();
         let decided = fan.is_decided_for(source, identified) && fan.identified == identified;
-        (decided && !fan.by.is_empty()).then_some(only)
+        (decided && !fan.by.is_empty()).then(|| Arc::clone(&only.at))
     }
 
     /// A source that bears our finalizer, though nothing is made of it that asks for that, is a slot itself until it is taken
@@ -236,9 +240,11 @@ impl Engine {
     }
 
     /// Claimed still, and perhaps to go: counted with all that goes from its scope.
-    fn put_in_question(&mut self, slot: SlotId) {
+    pub(super) fn put_in_question(&mut self, slot: SlotId) {
         if self.slots.get(slot).is_some_and(|state| self.in_question(state).is_some()) {
             self.unsettled.insert(slot);
+        } else if self.lingering.contains(&slot) {
+            self.handed_on.insert(slot);
         }
     }
 
@@ -249,7 +255,9 @@ impl Engine {
             let fan = self.fans.get(claim.fan).filter(|fan| fan.hold.is_some())?;
             let route = self.routes.get(fan.route.0 as usize)?.route.as_ref()?;
             let leaves = route.destinations().is_some_and(|to| to.binary_search(&claim.to).is_err());
-            (fan.reselected || leaves).then_some(fan)
+            let changed = self.fans.changed.get(&claim.fan);
+            let changed = changed.is_some_and(|changed| changed.at.binary_search(&claim.to).is_ok());
+            (fan.reselected || leaves || changed).then_some(fan)
         };
         let first = questioned(state.claims.first()?)?;
         state.claims.iter().all(|claim| questioned(claim).is_some()).then_some(first)
@@ -261,9 +269,11 @@ impl Engine {
         let routes = routes.map(|(index, _)| RouteIndex(u32::try_from(index).unwrap_or(u32::MAX)));
         let slots =
             routes.flat_map(|route| self.fans.held(route)).flat_map(|fan| &fan.legs).flat_map(Leg::slots);
-        let questioned =
-            |state: &SlotState| state.scope.as_ref().is_some_and(&of) && self.in_question(state).is_some();
-        slots.filter(|id| self.slots.get(*id).is_some_and(questioned)).collect()
+        let questioned = |state: &SlotState| of(&scope_of(state)) && self.in_question(state).is_some();
+        slots
+            .chain(self.lingering.iter().copied())
+            .filter(|id| self.slots.get(*id).is_some_and(questioned))
+            .collect()
     }
 
     /// What comes after a doubt may be another past, in which nothing was reported.
@@ -303,6 +313,7 @@ impl Engine {
                 state.record.reported = Digest::NONE;
                 if state.claims.is_empty() {
                     state.passing.gone = gone.cloned().map(Box::new);
+                    self.lingering.remove(&slot);
                 }
             }
             if self.slots.get(slot).is_some_and(|state| !state.claims.is_empty()) {
@@ -433,17 +444,23 @@ impl Engine {
     }
 
     /// What lost a claim and has another is the other's, now that all is evaluated. What several let go of together stays with
-    /// the one that it was: handed on from one to the next, it would count with whoever happened to be evaluated last.
+    /// the one that it was: handed on from one to the next, it would count with whoever happened to be evaluated last. Where it
+    /// is in question whether the other wants it still, these two may have let go of it together.
     pub(super) fn hand_on(&mut self) {
         for slot in std::mem::take(&mut self.handed_on) {
-            self.belong(slot);
-            self.put_in_question(slot);
+            if self.slots.get(slot).is_some_and(|state| self.in_question(state).is_some()) {
+                self.lingering.insert(slot);
+                self.unsettled.insert(slot);
+            } else {
+                self.belong(slot);
+            }
             self.stand_anew(slot);
         }
     }
 
     /// A slot belongs to the scope of its best claim; without any, to the scope that it last belonged to.
     fn belong(&mut self, slot: SlotId) {
+        self.lingering.remove(&slot);
         let best = self.slots.get(slot).and_then(|state| self.fans.get(state.claims.first()?.fan));
         let entry = best.and_then(|fan| self.routes.get(fan.route.0 as usize));
         let Some(scope) = entry.map(|entry| entry.scope.clone()) else { return };

@@ -115,7 +115,8 @@ impl Engine {
         if !fresh.is_empty() {
             let anywhere = fresh.iter().any(|scope| scope.is_unclaimed());
             let known: BTreeSet<SlotId> = expected.iter().map(|(id, ..)| *id).collect();
-            let in_question = self.all_in_question(|scope| fresh.contains(scope));
+            let of_fresh = |scope: &ScopeId| fresh.contains(scope) || (anywhere && scope.is_unclaimed());
+            let in_question = self.all_in_question(of_fresh);
             let all = self.slots.unclaimed().into_iter().chain(in_question);
             for id in all.filter(|id| !known.contains(id)) {
                 let Some(state) = self.slots.get(id) else { continue };
@@ -244,7 +245,7 @@ impl Engine {
     /// the kind of something that stands there.
     pub fn may_be_anothers(&self, store: &Store, slot: &Key) -> bool {
         let Some(id) = self.slots.find(slot) else { return false };
-        let Some(state) = self.slots.get(id).filter(|state| state.claims.is_empty()) else { return false };
+        let Some(state) = self.slots.get(id).filter(|state| self.is_left(id, state)) else { return false };
         let Some(mark) = known_target(store, state).and_then(|target| self.our_mark_on(target)) else {
             return false;
         };
@@ -258,17 +259,26 @@ impl Engine {
             || self.takes_others_along(store, id)
     }
 
+    /// Whether nobody claims a slot, or nobody of whom it is known that they still want it.
+    fn is_left(&self, id: SlotId, state: &SlotState) -> bool {
+        state.claims.is_empty() || self.lingering.contains(&id)
+    }
+
     /// A scope is no more, and nobody can be asked about it: what still stands of it and nobody claims is settled like all
     /// else that nobody claims in its cluster.
     pub fn disown(&mut self, scope: &ScopeId) {
-        let of_it = |slot: &SlotState| slot.claims.is_empty() && slot.scope.as_ref() == Some(scope);
-        for id in self.slots.matching(of_it) {
+        let of_it = |slot: &SlotState| slot.scope.as_ref() == Some(scope);
+        let mut left = self.slots.matching(|slot| of_it(slot) && slot.claims.is_empty());
+        let lingering = self.lingering.iter().copied();
+        left.extend(lingering.filter(|id| self.slots.get(*id).is_some_and(of_it)));
+        for id in left {
             let Some(state) = self.slots.get_mut(id) else { continue };
             state.scope = None;
             let key = state.key.clone();
             self.breaker.recall(scope, &key);
             self.count(id);
             self.stand_anew(id);
+            self.put_in_question(id);
             self.plan_later(id, Urgency::Listed);
         }
     }

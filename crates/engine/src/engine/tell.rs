@@ -168,8 +168,8 @@ impl Engine {
         let indexes = routes.filter_map(|(index, _)| u32::try_from(index).ok());
         let fans = indexes.flat_map(|index| self.fans.of_route(RouteIndex(index)));
         let legs = fans.filter_map(|fan| self.fans.get(fan)).flat_map(|fan| &fan.legs);
-        let slots: BTreeSet<SlotId> =
-            legs.flat_map(Leg::slots).chain(self.slots.nobodys().map(|(id, _)| id)).collect();
+        let left = self.slots.nobodys().map(|(id, _)| id).chain(self.lingering.iter().copied());
+        let slots: BTreeSet<SlotId> = legs.flat_map(Leg::slots).chain(left).collect();
         let of_it = |state: &&SlotState| state.record.uid.is_some() && scope_of(state) == *scope;
         slots.into_iter().filter_map(|id| self.slots.get(id)).filter(of_it).map(|state| &state.key)
     }

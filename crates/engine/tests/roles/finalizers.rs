@@ -5,6 +5,7 @@ use mailboat_engine::want::Policy;
 use mailboat_object::key::{Uid, Version};
 
 use crate::prelude::*;
+use crate::roles::edition;
 
 /// A route that holds its sources until their copies are gone.
 fn holding(name: &str, to: &[u32]) -> Skeleton {
@@ -130,6 +131,21 @@ fn a_source_that_is_no_longer_selected_waits_for_nobody() {
         written(&mut world);
         world.run_for(600_000);
         assert_eq!(written(&mut world), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_source_whose_route_goes_nowhere_any_more_waits_for_nobody_though_nothing_else_changed() {
+    let mut world = world();
+    world.put(&source(), config_map("1"));
+    for to in [&[FLORIN, GUILDER][..], &[GUILDER], &[]] {
+        let mut route = holding("p1", to);
+        route.head.selection = Some(edition(0));
+        route.goes_to = Some(to.to_vec());
+        configure(&mut world, route);
+        known(&mut world);
+        world.run();
+        assert_eq!(waits(&world), !to.is_empty(), "{to:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use mailboat_engine::plan::ChangeId;
 use mailboat_object::key::KindId;
 
 use crate::prelude::*;
-use crate::roles::edition;
+use crate::roles::{Skeleton, edition};
 
 /// What sources are of in these tests; namespaces are there anyway.
 const PLACED: [&str; 3] = ["configmaps", "customizers", "secrets"];
@@ -28,6 +28,23 @@ fn place(world: &mut World, kinds: &[&str], to: &[u32], number: u64) {
         route.head.sources[0].kind = kind_of(kind);
         configure(world, route);
     }
+}
+
+/// The same for any scope, where nothing else changes and the routes say so, as a placement's do when its edges change.
+fn go(world: &mut World, scope: &str, kinds: &[&str], to: &[u32]) {
+    for kind in kinds {
+        configure(world, going(scope, kind, to));
+    }
+}
+
+fn going(scope: &str, kind: &str, to: &[u32]) -> Skeleton {
+    let mut route = translator(&format!("{scope}-{kind}"), to);
+    route.head.scope = ScopeId(Name::new(scope));
+    route.head.configuration = edition(to.iter().map(|to| 1_u64 << to).sum());
+    route.head.selection = Some(edition(0));
+    route.head.sources[0].kind = kind_of(kind);
+    route.goes_to = Some(to.to_vec());
+    route
 }
 
 fn kind_of(kind: &str) -> KindId {
@@ -169,6 +186,126 @@ fn what_is_claimed_and_in_doubt_counts_once_its_placement_selects_otherwise() {
     }
     confirm(&mut world, "p1", change.unwrap());
     assert_eq!(left_in(&world, "florin"), 0);
+}
+
+#[test]
+fn what_is_claimed_and_in_doubt_counts_once_its_placement_goes_elsewhere() {
+    counts_once_its_placement_goes_elsewhere(go);
+}
+
+#[test]
+fn what_is_claimed_and_in_doubt_counts_once_its_placement_may_go_elsewhere_and_does_not_say_where() {
+    counts_once_its_placement_goes_elsewhere(|world, scope, kinds, to| {
+        for kind in kinds {
+            configure(world, Skeleton { goes_to: None, ..going(scope, kind, to) });
+        }
+    });
+}
+
+fn counts_once_its_placement_goes_elsewhere(go: fn(&mut World, &str, &[&str], &[u32])) {
+    let mut world = world();
+    put_sources(&mut world, &PLACED, 10);
+    go(&mut world, "p1", &PLACED, &[FLORIN]);
+    known(&mut world);
+    world.run();
+    for kind in PLACED {
+        world.unserve("workload", kind);
+    }
+    go(&mut world, "p1", &PLACED, &[]);
+    known(&mut world);
+    world.run_for(60_000);
+    for kind in PLACED {
+        world.find_again("workload", kind);
+        world.run_for(60_000);
+        assert_eq!(left_in(&world, "florin"), 30, "{kind} went by themselves");
+        assert!(matches!(held(&world).as_slice(), [(_, _, 30)]), "{kind}: {:?}", held(&world));
+    }
+    let (scope, change, _) = held(&world)[0].clone();
+    confirm(&mut world, &scope, change);
+    assert_eq!(left_in(&world, "florin"), 0);
+}
+
+#[test]
+fn what_is_in_doubt_where_its_placement_still_goes_does_not_count_with_what_leaves_elsewhere() {
+    let mut world = world();
+    let kinds = ["configmaps", "secrets"];
+    put_sources(&mut world, &kinds, 10);
+    go(&mut world, "p1", &kinds, &[FLORIN, GUILDER, 2]);
+    known(&mut world);
+    world.run();
+    world.unserve("workload", "secrets");
+    go(&mut world, "p1", &kinds, &[FLORIN, GUILDER]);
+    known(&mut world);
+    world.run_for(60_000);
+    let thaler = world.engine.placed_by(&ScopeId(Name::new("p1"))).count();
+    assert_eq!((thaler, held(&world)), (50, vec![]), "20 of 60 may go, and nobody is asked");
+}
+
+/// Two placements want ten copies of each of two kinds at one edge. While the sources are in doubt, the second goes elsewhere, and
+/// then the first is deleted.
+fn left_by_both() -> World {
+    let mut world = world();
+    let kinds = ["configmaps", "secrets"];
+    put_sources(&mut world, &kinds, 10);
+    go(&mut world, "p1", &kinds, &[FLORIN]);
+    go(&mut world, "p2", &kinds, &[FLORIN, GUILDER]);
+    known(&mut world);
+    world.run();
+    for kind in kinds {
+        world.unserve("workload", kind);
+    }
+    go(&mut world, "p2", &kinds, &[GUILDER]);
+    for kind in kinds {
+        world.engine.configure(&world.store, &RouteId(Name::new(&format!("p1-{kind}"))), None);
+    }
+    known(&mut world);
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (20, vec![]));
+    world
+}
+
+#[test]
+fn what_two_let_go_one_of_them_in_doubt_counts_with_the_one_that_it_was() {
+    let mut world = left_by_both();
+    for kind in ["configmaps", "secrets"] {
+        world.find_again("workload", kind);
+        world.run_for(60_000);
+        assert_eq!(left_in(&world, "florin"), 20, "{kind} went by themselves");
+        let asked = held(&world);
+        let [(scope, _, 20)] = asked.as_slice() else { panic!("{kind}: {asked:?}") };
+        assert_eq!(scope, "p1");
+    }
+    let (scope, change, _) = held(&world)[0].clone();
+    confirm(&mut world, &scope, change);
+    assert_eq!((left_in(&world, "florin"), left_in(&world, "guilder")), (0, 20));
+}
+
+#[test]
+fn what_two_let_go_one_of_them_in_doubt_is_the_others_if_it_turns_out_to_want_it() {
+    let mut world = left_by_both();
+    world.find_again("workload", "configmaps");
+    world.run_for(60_000);
+    assert!(matches!(held(&world).as_slice(), [(_, _, 20)]), "{:?}", held(&world));
+    go(&mut world, "p2", &["configmaps", "secrets"], &[FLORIN, GUILDER]);
+    known(&mut world);
+    world.find_again("workload", "secrets");
+    world.run_for(60_000);
+    assert_eq!((left_in(&world, "florin"), held(&world)), (20, vec![]));
+    let placed = |name: &str| world.engine.placed_by(&ScopeId(Name::new(name))).count();
+    assert_eq!((placed("p1"), placed("p2")), (0, 40));
+}
+
+#[test]
+fn what_two_let_go_one_of_them_in_doubt_is_asked_about_though_the_one_is_no_more() {
+    let mut world = left_by_both();
+    world.engine.disown(&ScopeId(Name::new("p1")));
+    world.run_for(60_000);
+    for kind in ["configmaps", "secrets"] {
+        world.find_again("workload", kind);
+        world.run_for(60_000);
+        assert_eq!(left_in(&world, "florin"), 20, "{kind} went by themselves");
+        assert!(held(&world).iter().any(|(scope, _, n)| scope == "unclaimed/florin" && *n == 20));
+    }
 }
 
 #[test]
