@@ -87,6 +87,15 @@ async fn a_claim_rejected_makes_its_objects_unknown_and_accepted_again_known() {
     })
     .await
     .unwrap();
+    // The view may leave them out before kcp has taken the labels off by which it does.
+    wait_until("no object is labelled for the view", SOON, || async {
+        let maps = still.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let labels = maps.items.iter().flat_map(|map| map.metadata.labels.iter().flatten());
+        let labelled = labels.filter(|(name, _)| name.starts_with("claimed.internal.apis.kcp.io/")).count();
+        if labelled == 0 { Ok(()) } else { Err(format!("{labelled} are")) }
+    })
+    .await
+    .unwrap();
     let accepted = Instant::now();
     one.claim("Accepted").await;
     for key in keys.iter().take(5) {
