@@ -1,5 +1,6 @@
 //! What is acknowledged stays, whatever breaks.
 
+mod asking;
 mod backend;
 mod health;
 mod refused;

@@ -2,28 +2,18 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request};
-use http_body_util::{BodyExt, Full as Body};
-use hyper::body::Bytes;
+use http::Method;
 use serde_json::{Value, json};
 
+use super::asking::asked_of;
 use super::backend::{Device, Full};
-use crate::access::User;
-use crate::handle::handle;
 use crate::{Hub, Options, cluster};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn asked(hub: &Arc<Hub>, method: Method, path: &str, body: Value) -> (u16, String) {
-    let admin =
-        User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()], ..User::anonymous() };
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-    let answer =
-        handle(Arc::clone(hub), Some(&admin), request.body(Body::new(Bytes::from(body))).unwrap()).await;
-    let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, String::from_utf8_lossy(&body).into_owned())
+    let (code, said) = asked_of(hub, method, path, body).await;
+    (code, String::from_utf8_lossy(&said).into_owned())
 }
 
 async fn begun(device: &Device) -> Arc<Hub> {

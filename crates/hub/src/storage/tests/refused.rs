@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request};
-use http_body_util::{BodyExt, Full as Body};
-use hyper::body::Bytes;
+use http::Method;
 use serde_json::{Value, json};
 
+use super::asking::asked_of;
 use super::backend::{Device, Full};
-use crate::access::User;
-use crate::handle::handle;
 use crate::{Hub, Options, workspaces};
 
 const APIS: &str = "/clusters/root:mine/apis/apis.kcp.io/v1alpha2/apibindings";
@@ -17,15 +14,8 @@ const BOATS: &str = "/apis/sea.example/v1/namespaces/default/boats";
 const VIEW: &str = "/services/apiexport/root:provider/boats/clusters/*/apis/sea.example/v1/boats";
 
 async fn asked(hub: &Arc<Hub>, method: Method, path: &str, body: Value) -> (u16, Value) {
-    let admin =
-        User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()], ..User::anonymous() };
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-    let answer =
-        handle(Arc::clone(hub), Some(&admin), request.body(Body::new(Bytes::from(body))).unwrap()).await;
-    let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&body).unwrap_or_default())
+    let (code, said) = asked_of(hub, method, path, body).await;
+    (code, serde_json::from_slice(&said).unwrap_or_default())
 }
 
 async fn make(hub: &Arc<Hub>, path: &str, body: Value) {
